@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 # Parts of the text report, as bits: enum report_section of src/analysis/report.h.
 _SECTIONS = {name: 1 << bit for bit, name in enumerate((
-    "header", "time", "kernels", "kinds", "scopes", "stalls", "code", "counters", "metrics", "pm", "sources", "copies", "syncs",
+    "header", "time", "kernels", "kinds", "steps", "scopes", "scope_kernels", "stalls", "code", "counters", "metrics", "pm", "sources", "copies", "syncs",
     "memory", "graphs", "system", "insights", "losses"))}
 
 
@@ -211,6 +211,19 @@ class GpuFlightSession:
         return pandas.DataFrame(self.analysis["work_by_kind"],
                                 columns=["kind", "total_ns", "share", "count", "kernels"])
 
+    @functools.cached_property
+    def steps(self) -> "pandas.DataFrame":
+        """The steps that `analysis["steps"]` describes, at most 1,000: step, begin_ns, duration_ns, kernels, is_warmup.
+
+        Empty if none were found; `analysis["steps"]["none_because"]` is the reason.
+        """
+        import pandas
+
+        summary = self.analysis["steps"]
+        frame = pandas.DataFrame(summary.get("list", []), columns=["step", "begin_ns", "duration_ns", "kernels"],
+                                 dtype="int64")
+        return frame.assign(is_warmup=frame.step <= summary.get("warmup", 0))
+
     def report_text(self, *sections: str, top_n: int = 10, is_wide: bool = False) -> str:
         """The text report, or the given sections of it."""
         _check_top(top_n)
@@ -237,8 +250,12 @@ class GpuFlightSession:
         self._print("nothing was recorded", "header", "time", "insights", "losses")
 
     def inspect_scopes(self) -> None:
-        """Time and GPU time of each scope, as a tree."""
-        self._print("no scopes were recorded", "scopes", is_wide=True)
+        """Time and GPU time of each scope, as a tree, and the kernels inside of each."""
+        self._print("no scopes were recorded", "scopes", "scope_kernels", is_wide=True)
+
+    def inspect_steps(self) -> None:
+        """The steps, in the whole run and in the steady state, and why the slowest one took longer."""
+        self._print("no kernels were recorded", "steps")
 
     def inspect_hotspots(self, top_n: int = 5) -> None:
         """The kernels with the most GPU time."""

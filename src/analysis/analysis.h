@@ -6,8 +6,10 @@
 
 #include "analysis/deep_use.h"
 #include "analysis/hot_code.h"
+#include "analysis/scope_kernels.h"
 #include "analysis/slowdown.h"
 #include "analysis/statistics.h"
+#include "analysis/steps.h"
 
 /* Where one GPU's wall time went. The parts add up to the session's wall time:
  *   busy          some kernel, memset or copy ran = kernel + memsets_only + copies_only
@@ -180,6 +182,8 @@ struct analysis {
     int64_t kernel_ns;         /* sum of durations; more than the GPUs' compute time where kernels overlap */
     struct scope_node *scopes; /* [0] is the root: everything; its self = outside all scopes */
     size_t scope_count;
+    struct scope_kernels scope_kernels;
+    struct steps steps;
     struct copy_group *copies;
     size_t copy_group_count;
     struct memset_total memsets;

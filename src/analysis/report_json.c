@@ -15,8 +15,12 @@
  *   kernels         every kernel, most time first: [{name kernel_id kind count total_ns mean_ns median_ns p90_ns p99_ns
  *                   min_ns max_ns share launch {..} launch_variants}]
  *   work_by_kind    [{kind total_ns share count kernels}] of kernels, most time first; docs/kernel-kinds.md
+ *   steps           {source none_because name thread_id period_kernels warmup whole {..} steady {..} slowest {..} typical
+ *                   {..} differences [{what name slowest_ns typical_ns}] list [{step begin_ns duration_ns kernels}]
+ *                   left_out}; docs/steps.md
  *   scopes          [{path depth calls open_calls wall_ns gpu_ns gpu_self_ns kernels kernels_self untimed_launches
- *                   untimed_launches_self sync_ns repeat warmup per_iteration_ns gpu_per_iteration_ns tag}] depth first
+ *                   untimed_launches_self sync_ns repeat warmup per_iteration_ns gpu_per_iteration_ns tag top_kernels [{name kernel_id kind
+ *                   count total_ns}] different_kernels}] depth first; the kernels of a scope are also its children's
  *   outside_scopes  {gpu_ns kernels untimed_launches}
  *   copies memsets syncs memory graphs system processes host insights   as in the text
  *   deep            only where a deep engine recorded something: see report_json_deep.c
@@ -279,6 +283,7 @@ void json_scope(const struct analysis *analysis, uint32_t at, struct bytes *out)
     bool is_timed = has_gpu && !node->untimed;
     json_double(out, node->repeat && is_timed ? (double)node->gpu_ns / (double)node->repeat : (double)NAN);
     member_text(out, "tag", node->tag_id ? session_text(analysis->model, DICTIONARY_TAG, node->tag_id) : NULL);
+    json_scope_kernels(analysis, at, out);
     bytes_append_char(out, '}');
     out->failed = out->failed || path.failed;
     bytes_free(&path);
@@ -466,8 +471,8 @@ void json_insights(const struct analysis *analysis, struct bytes *out)
 gpufl_status report_json(const struct session_model *model, const struct report_options *options, struct bytes *out)
 {
     static void (*const parts[])(const struct analysis *, struct bytes *) = {
-        json_session, completeness_part, json_time,   kernels_part, json_kinds,    json_scopes, json_copies,
-        json_syncs,   json_memory,       json_graphs, json_system,  json_insights, deep_part,
+        json_session, completeness_part, json_time,   kernels_part, json_kinds,  json_steps,    json_scopes,
+        json_copies,  json_syncs,        json_memory, json_graphs,  json_system, json_insights, deep_part,
     };
     struct analysis analysis;
     gpufl_status status = analysis_make_with(&analysis, model, options->may_run_tools ? CODE_TOOLS : CODE_STORED);

@@ -74,6 +74,9 @@ void json_completeness(const struct analysis *analysis, int64_t kernels, struct 
 void json_time(const struct analysis *analysis, struct bytes *out);
 void json_hotspot(const struct hotspot *hotspot, struct bytes *out);
 void json_kinds(const struct analysis *analysis, struct bytes *out); /* work_by_kind */
+/* report_json_steps.c */
+void json_steps(const struct analysis *analysis, struct bytes *out);
+void json_scope_kernels(const struct analysis *analysis, uint32_t node, struct bytes *out); /* members */
 void json_launch(const struct launch_config *launch, struct bytes *out);
 void json_scopes(const struct analysis *analysis, struct bytes *out); /* scopes, outside_scopes */
 void json_scope(const struct analysis *analysis, uint32_t node, struct bytes *out);

@@ -107,7 +107,9 @@ void section_header(struct page *page);
 void section_time(struct page *page);
 void section_kernels(struct page *page);
 void section_kinds(struct page *page); /* report_work.c; prints nothing if no kernel was timed */
+void section_steps(struct page *page); /* report_steps.c; prints nothing if no kernel was timed */
 void section_scopes(struct page *page);
+void section_scope_kernels(struct page *page); /* report_work.c; prints nothing without kernels in scopes */
 /* report_stalls.c: pieces of text, escaped. */
 void page_path(struct bytes *out, const char *path); /* scope parts joined by " > " */
 /* file.cu:12; columns: the file's name is cut to fit, the line number is not; 0: no limit */

@@ -104,13 +104,24 @@ static bool work_add(struct tree *tree)
 {
     struct analysis *analysis = tree->analysis;
     const struct session_model *model = analysis->model;
+    struct scope_kernels *kernels = &analysis->scope_kernels;
     uint32_t last_scope = ID_UNKNOWN, node = 0;
+    kernels->kernel_count = model->dictionaries[DICTIONARY_KERNEL].count;
+    kernels->kernel_count += !kernels->kernel_count;
+    struct scope_kernel_sum *row = model->kernels.count ? scope_kernels_row(kernels, node) : NULL;
     for (size_t i = 0; i < model->kernels.count; i++) {
         if (model->kernels.scope[i] != last_scope) {
             last_scope = model->kernels.scope[i];
             node = node_of_scope(tree, last_scope);
             if (node == ID_UNKNOWN)
                 return false;
+            row = scope_kernels_row(kernels, node);
+        }
+        if (row) {
+            uint32_t kernel_id = model->kernels.kernel_id[i];
+            struct scope_kernel_sum *sum = &row[kernel_id < kernels->kernel_count ? kernel_id : 0];
+            sum->count++;
+            sum->total_ns = sum_saturated(sum->total_ns, model->kernels.duration_ns[i]);
         }
         struct scope_node *scope = &analysis->scopes[node];
         scope->gpu_self_ns = sum_saturated(scope->gpu_self_ns, model->kernels.duration_ns[i]);
@@ -214,6 +225,7 @@ gpufl_status scope_tree_make(struct analysis *analysis)
     }
     if (is_done) {
         totals_make(analysis);
+        scope_kernels_sum(analysis);
         is_done = siblings_link(analysis);
     }
     intern_free(&tree.keys);

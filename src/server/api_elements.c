@@ -67,7 +67,16 @@ const struct api_schema api_elements[] = {
     {"Scope", "a scope and the work in it; self: without nested scopes; untimed_launches: kernels without a time",
      "path:s depth:i calls:i open_calls:i wall_ns:i? gpu_ns:i? gpu_self_ns:i? kernels:i kernels_self:i "
      "untimed_launches:i untimed_launches_self:i sync_ns:i? repeat:i? warmup:i? per_iteration_ns:n? "
-     "gpu_per_iteration_ns:n? tag:s?"},
+     "gpu_per_iteration_ns:n? tag:s? top_kernels:a?=ScopeKernel -different_kernels:i"},
+    {"ScopeKernel", "a kernel inside a scope or its children", "name:s? kernel_id:i kind:s count:i total_ns:i"},
+    {"StepSummary", "source: scope, period (of kernels), or null: no steps were found",
+     "source:s? none_because:s? -name:s? -thread_id:i? -period_kernels:i? -warmup:i -whole:o=StepTimes "
+     "-steady:o=StepTimes -slowest:o?=Step -typical:o?=Step -differences:a=StepDifference -list:a=Step -left_out:i"},
+    {"StepTimes", "durations of steps; busy_ns: of all GPUs, in wall_ns",
+     "count:i wall_ns:i busy_ns:i min_ns:i p10_ns:i median_ns:i mean_ns:n p90_ns:i p99_ns:i max_ns:i kernels:n"},
+    {"Step", "a step, counted from 1", "step:i begin_ns:i duration_ns:i kernels:i"},
+    {"StepDifference", "time in the slowest and in the typical step; what: time, scope, kind, kernel, copies",
+     "what:s name:s? slowest_ns:i typical_ns:i"},
     {"OutsideScopes", "work outside all scopes", "gpu_ns:i? kernels:i untimed_launches:i"},
     {"Track", "one row of the timeline",
      "id:s kind:s -device:i? -stream_id:i? -thread_id:i? -depth:i count:i busy_ns:i?"},

@@ -65,6 +65,7 @@ const struct api_schema api_schemas[] = {
      "name:s? kernel_id:i total_ns:i? launches:a=KernelLaunches launch_variants:i devices:a=DeviceLimits"},
     {"Launches", "kernels that were launched but not timed; count: of all launches",
      "count:i kernels:a=LaunchedKernel total:i next_cursor:s?"},
+    {"Steps", "the steps of a program that repeats itself", "steps:o=StepSummary"},
     {"Scopes", "the tree of scopes, depth first", "scopes:a=Scope outside_scopes:o=OutsideScopes"},
     {"Tracks", "tracks of the timeline; busy time counts once where events overlap if is_exact",
      "is_exact:b start_ns:i? end_ns:i? tracks:a=Track left_out:i"},

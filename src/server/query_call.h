@@ -66,7 +66,7 @@ query_endpoint query_sessions, query_session_get, query_session_patch, query_ses
 query_endpoint query_kernels;                                                                  /* query_kernels.c */
 query_endpoint query_launches;                                                                 /* query_launches.c */
 query_endpoint query_instances, query_histogram, query_durations, query_occupancy;             /* query_kernel.c */
-query_endpoint query_scopes, query_copies, query_syncs, query_graphs;                          /* query_parts.c */
+query_endpoint query_scopes, query_steps, query_copies, query_syncs, query_graphs;             /* query_parts.c */
 query_endpoint query_activity;                                                                 /* query_activity.c */
 query_endpoint query_allocations;                                                              /* query_memory.c */
 query_endpoint query_stalls, query_ranges, query_pm, query_insights, query_losses, query_time; /* query_parts.c */

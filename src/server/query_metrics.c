@@ -7,28 +7,28 @@
 
 enum { steps_default = 600, steps_max = 20000 };
 
-struct step {
+struct metric_step {
     double min, max, sum;
     uint64_t count, bits; /* bits: of masks, all bits that were set */
 };
 
-struct steps {
+struct metric_steps {
     int64_t from_ns, to_ns, step_ns;
     size_t count;
-    struct step *items; /* of the current series; owned */
+    struct metric_step *items; /* of the current series; owned */
     bool is_used;
     const char *metric; /* NULL: all */
     int64_t device;     /* CELL_UNKNOWN: all */
 };
 
 /* False: already answered. */
-static bool steps_read(struct query_call *call, struct steps *steps)
+static bool steps_read(struct query_call *call, struct metric_steps *steps)
 {
     const struct analysis *analysis = &call->session->analysis;
-    *steps = (struct steps){.from_ns = analysis->start_ns == TIME_UNKNOWN ? 0 : analysis->start_ns,
-                            .to_ns = analysis->start_ns == TIME_UNKNOWN ? 1 : analysis->end_ns + 1,
-                            .metric = query_text(call, "metric"),
-                            .device = CELL_UNKNOWN};
+    *steps = (struct metric_steps){.from_ns = analysis->start_ns == TIME_UNKNOWN ? 0 : analysis->start_ns,
+                                   .to_ns = analysis->start_ns == TIME_UNKNOWN ? 1 : analysis->end_ns + 1,
+                                   .metric = query_text(call, "metric"),
+                                   .device = CELL_UNKNOWN};
     if (!query_range(call, &steps->from_ns, &steps->to_ns) ||
         !query_int(call, "device", 0, DEVICE_UNKNOWN - 1, &steps->device))
         return false;
@@ -44,17 +44,17 @@ static bool steps_read(struct query_call *call, struct steps *steps)
     return steps->items || query_fail(call, 503, "no_memory", "no memory to answer");
 }
 
-static void steps_clear(struct steps *steps)
+static void steps_clear(struct metric_steps *steps)
 {
     memset(steps->items, 0, steps->count * sizeof *steps->items);
     steps->is_used = false;
 }
 
-static void steps_add(struct steps *steps, int64_t time_ns, double value, uint64_t bits)
+static void steps_add(struct metric_steps *steps, int64_t time_ns, double value, uint64_t bits)
 {
     if (time_ns < steps->from_ns || time_ns >= steps->to_ns || !isfinite(value))
         return;
-    struct step *step = &steps->items[(time_ns - steps->from_ns) / steps->step_ns];
+    struct metric_step *step = &steps->items[(time_ns - steps->from_ns) / steps->step_ns];
     step->min = !step->count || value < step->min ? value : step->min;
     step->max = !step->count || value > step->max ? value : step->max;
     step->sum += value;
@@ -65,11 +65,11 @@ static void steps_add(struct steps *steps, int64_t time_ns, double value, uint64
 
 enum step_figure { STEP_MIN, STEP_MEAN, STEP_MAX, STEP_ANY };
 
-static void figure_write(struct bytes *out, const struct steps *steps, const char *key, enum step_figure figure)
+static void figure_write(struct bytes *out, const struct metric_steps *steps, const char *key, enum step_figure figure)
 {
     list_open(out, key);
     for (size_t i = 0; i < steps->count; i++) {
-        const struct step *step = &steps->items[i];
+        const struct metric_step *step = &steps->items[i];
         if (i)
             bytes_append_char(out, ',');
         if (!step->count)
@@ -84,7 +84,8 @@ static void figure_write(struct bytes *out, const struct steps *steps, const cha
     bytes_append_char(out, ']');
 }
 
-static void series_write(struct bytes *out, const struct steps *steps, const char *metric, int64_t device, bool is_mask)
+static void series_write(struct bytes *out, const struct metric_steps *steps, const char *metric, int64_t device,
+                         bool is_mask)
 {
     if (!steps->is_used)
         return;
@@ -102,7 +103,7 @@ static void series_write(struct bytes *out, const struct steps *steps, const cha
 }
 
 /* device_column: 0 when the table has none. */
-static void table_write(struct bytes *out, struct steps *steps, const struct metric_table *table,
+static void table_write(struct bytes *out, struct metric_steps *steps, const struct metric_table *table,
                         unsigned device_column, int64_t device)
 {
     const struct record_info *info = &record_catalogue[table->type];
@@ -120,7 +121,7 @@ static void table_write(struct bytes *out, struct steps *steps, const struct met
     }
 }
 
-static void steps_open(struct query_call *call, const struct steps *steps)
+static void steps_open(struct query_call *call, const struct metric_steps *steps)
 {
     bytes_append_char(&call->out, '{');
     member_int(&call->out, "from_ns", steps->from_ns);
@@ -134,7 +135,7 @@ void query_metrics_steps(struct query_call *call)
 {
     const struct analysis *analysis = &call->session->analysis;
     const struct session_model *model = call->session->model;
-    struct steps steps;
+    struct metric_steps steps;
     if (!steps_read(call, &steps))
         return;
     steps_open(call, &steps);
@@ -155,7 +156,7 @@ void query_metrics_steps(struct query_call *call)
 void query_pm(struct query_call *call)
 {
     const struct session_deep *deep = &call->session->model->deep;
-    struct steps steps;
+    struct metric_steps steps;
     if (!steps_read(call, &steps))
         return;
     steps_open(call, &steps);

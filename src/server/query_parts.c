@@ -79,6 +79,11 @@ void query_scopes(struct query_call *call)
     answer(call, json_scopes);
 }
 
+void query_steps(struct query_call *call)
+{
+    answer(call, json_steps);
+}
+
 void query_copies(struct query_call *call)
 {
     answer(call, json_copies);

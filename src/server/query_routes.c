@@ -49,6 +49,8 @@ enum query_need { NEED_NOTHING, NEED_SESSION };
     X(listLaunches, query_launches, GET, SESSION "/launches", READ, SESSION, 0, "Launches", NULL, \
       PARAMETERS("from_ns", "to_ns", "scope", "q", PAGE), \
       "Kernels that were launched but not timed, most launches first") \
+    X(getSteps, query_steps, GET, SESSION "/steps", READ, SESSION, 0, "Steps", NULL, NULL, \
+      "The steps of a program that repeats itself, and why the slowest one took longer") \
     X(getScopes, query_scopes, GET, SESSION "/scopes", READ, SESSION, 0, "Scopes", NULL, NULL, \
       "The tree of scopes, depth first") \
     X(getActivity, query_activity, GET, SESSION "/activity", READ, NOTHING, 0, "Activity", NULL, PARAMETERS("bins"), \

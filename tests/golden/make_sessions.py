@@ -378,7 +378,42 @@ def hostile():
     s.write()
 
 
+def steps():
+    """12 steps: the first two are warm-up, the eighth waits for its data; each forward has a tag."""
+    s = Session("training_steps")
+    s.start()
+    s.event("device", "dictionary_update", kernel_dict={
+        "1": "ampere_sgemm_128x64_nn", "2": "void softmax_warp_forward<float, float, float, 5, false, false>(float*)",
+        "3": "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"})
+    s.event("scope", "dictionary_update",
+            scope_name_dict={"1": "step", "2": "step|load", "3": "step|forward", "4": "init", "5": "step|save"},
+            tag_dict={str(i + 1): "batch_%d" % (i + 40) for i in range(12)} | {"20": "fp32", "21": "bf16"})
+    scopes = [[0, 1, 4, 0, 0, 0, 0, 0, 100, 0, 0, 0], [5 * MS, 1, 4, 1, 0, 0, 0, 0, 100, 0, 0, 0]]
+    kernels, at, scope = [], 10 * MS, 1
+    for i in range(12):
+        begin, load = at, 12 * MS if i == 7 else 1 * MS
+        compute = 20 * MS if i < 2 else 6 * MS
+        step = scope + 1
+        scopes += [[begin, step, 1, 0, 0, 0, 0, 0, 100, 0, 0, 0],
+                   [begin, step + 1, 2, 0, 1, 0, 0, 0, 100, step, 0, 0],
+                   [begin + load, step + 1, 2, 1, 1, 0, 0, 0, 100, step, 0, 0],
+                   [begin + load, step + 2, 3, 0, 1, 0, 0, 0, 100, step, i + 1, 0],
+                   [begin + load + compute, step + 2, 3, 1, 1, 0, 0, 0, 100, step, i + 1, 0],
+                   [begin + load + compute, step + 3, 5, 0, 1, 0, 0, 0, 100, step, 20 + i % 2, 0],
+                   [begin + load + compute + 100 * US, step + 3, 5, 1, 1, 0, 0, 0, 100, step, 20 + i % 2, 0],
+                   [begin + load + compute + 200 * US, step, 1, 1, 0, 0, 0, 0, 100, 0, 0, 0]]
+        first = begin + load + 100 * US
+        kernels += [kernel(first + k * 1400 * US, 2 if k == 2 else 3 if k == 3 else 1, 1200 * US, scope=step + 2,
+                           corr=4 * i + k) for k in range(4)]
+        scope += 4
+        at += load + compute + 500 * US
+    s.batch("scope", "scope_event_batch", SCOPE, scopes, version=3)
+    s.batch("device", "kernel_event_batch", KERNEL, kernels)
+    s.end(at + 10 * MS)
+    s.write()
+
+
 if __name__ == "__main__":
     for make in (trace, launch_bound, monitor, killed, v1, empty, bench, two_gpus, masked_gpu, degraded, refused,
-                 sync_loop, hostile):
+                 sync_loop, hostile, steps):
         make()

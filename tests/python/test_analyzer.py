@@ -108,6 +108,17 @@ class Frames(fixture.TestCase):
         self.assertEqual(frame["count"].tolist(), sums.loc[frame.kind, "count"].tolist())
         self.assertAlmostEqual(frame.share.sum(), 1)
 
+    def test_steps_are_listed_with_their_warm_up(self):
+        session = golden("training_steps")
+        summary, frame = session.analysis["steps"], session.steps
+        self.assertEqual((summary["source"], summary["name"], summary["warmup"]), ("scope", "step", 2))
+        self.assertEqual(frame.is_warmup.tolist(), [True] * 2 + [False] * 10)
+        self.assertEqual(frame.step[frame.duration_ns == frame.duration_ns[~frame.is_warmup].max()].tolist(), [8])
+        self.assertIn("step > load", session.report_text("steps"))
+        none = golden("launch_bound")
+        self.assertEqual(len(none.steps), 0)
+        self.assertIn("do not repeat", none.analysis["steps"]["none_because"])
+
     def test_launches_have_the_registers_that_amd_counts_apart(self):
         line = {"version": 1, "session_id": "0192f300-0000-7000-8000-00000000a3d0"}
         rows = [[1, 1, 256, 64, 48, 16], [2, 1, 256, 64, 0, None], [3, 2, 128, 32, None, None]]

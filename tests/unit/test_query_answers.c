@@ -7,6 +7,7 @@ static struct query_app app;
 static const char *const sessions[] = {
     H200_DIR,
     "tests/golden/trace",
+    "tests/golden/training_steps",
     "tests/golden/two_gpus",
     "tests/golden/sync_loop",
     "tests/golden/deep",
@@ -64,6 +65,7 @@ static const struct {
     bool is_deep;
 } parts[] = {
     {"/kernels?limit=1000", "kernels", false},
+    {"/steps", "steps", false},
     {"/scopes", "scopes", false},
     {"/scopes", "outside_scopes", false},
     {"/time", "time", false},
