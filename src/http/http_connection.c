@@ -22,17 +22,19 @@ void http_connections_destroy(struct http_connections *set)
 
 struct http_connection *http_connection_open(struct http_connections *set, struct MHD_Connection *mhd, bool is_tls)
 {
-    const union MHD_ConnectionInfo *fd = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
-    const union MHD_ConnectionInfo *address = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-    struct http_connection *connection = fd && address ? calloc(1, sizeof *connection) : NULL;
+    /* Both answers may be in the same memory, as in libmicrohttpd 1.0: the first is read before the second is asked. */
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
+    const int fd = info ? info->connect_fd : -1;
+    info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    struct http_connection *connection = fd >= 0 && info ? calloc(1, sizeof *connection) : NULL;
     if (!connection)
         return NULL;
     connection->set = set;
     connection->mhd = mhd;
-    connection->fd = fd->connect_fd;
+    connection->fd = fd;
     connection->is_tls = is_tls;
-    connection->is_loopback = http_address_is_loopback(address->client_addr);
-    http_address_write(address->client_addr, connection->peer);
+    connection->is_loopback = http_address_is_loopback(info->client_addr);
+    http_address_write(info->client_addr, connection->peer);
     connection->phase_start_ns = clock_mono_ns();
     atomic_fetch_add_explicit(&set->open_count, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&set->total_count, 1, memory_order_relaxed);

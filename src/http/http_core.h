@@ -9,6 +9,9 @@
 struct MHD_Daemon;
 struct http_events_client;
 
+/* Memory of a connection, in which the head of a request is. */
+enum { HTTP_POOL_BYTES = 64 << 10 };
+
 struct http_route_counters {
     _Atomic uint64_t requests[HTTP_STATUS_CLASSES];
     _Atomic uint64_t bytes_in, bytes_out;

@@ -2,8 +2,8 @@
 /* Everything that is decided before the body is read. The library is lenient in ways that let a proxy and this server
  * see different requests in the same bytes; the checks here prevent that. */
 #include "http/http_core.h"
+#include "http/http_library.h"
 
-#include <microhttpd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
@@ -44,7 +44,7 @@ static bool header_is_contiguous(const struct head *head, const char *name, cons
            strspn(between, " \t") >= (size_t)(value - between);
 }
 
-static enum MHD_Result header_read(void *argument, enum MHD_ValueKind kind, const char *name, const char *value)
+static http_library_result header_read(void *argument, enum MHD_ValueKind kind, const char *name, const char *value)
 {
     (void)kind;
     struct head *head = argument;
@@ -70,12 +70,21 @@ static bool head_refuse(struct http_exchange *exchange, int status, const char *
     return false;
 }
 
+/* Whether the empty line follows the last header. size: of the head, or minus that of the empty line, which is what
+ * old libraries such as 0.9.72 report. All CRs and LFs have become NULs. */
+static bool head_ends_here(const struct head *head, const char *method, size_t size)
+{
+    if (size <= HTTP_POOL_BYTES)
+        return head->next + 2 == method + size;
+    return size == (size_t)-2 && !memcmp(head->next - 2, "\0\0\0", 4);
+}
+
 static bool head_read(struct http_exchange *exchange, struct head *head, const char *method, const char *version)
 {
     struct MHD_Connection *mhd = exchange->connection->mhd;
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
     const size_t size = info ? info->header_size : 0;
-    if (size > HEAD_BYTES_MAX)
+    if (size > HEAD_BYTES_MAX && size <= HTTP_POOL_BYTES)
         return head_refuse(exchange, 431, "head_too_large", "the request's head is larger than 32 KiB");
     head->is_clean = http_header_name_is_valid(method) && !strchr(exchange->target_text, ' ');
     head->is_contiguous = true;
@@ -85,8 +94,10 @@ static bool head_read(struct http_exchange *exchange, struct head *head, const c
     if (head->is_layout_known) {
         const char *target = method + strlen(method) + 1;
         head->is_contiguous = head->is_contiguous && target == exchange->target_at &&
-                              target + exchange->target_size + 1 == version && head->next + 2 == method + size;
+                              target + exchange->target_size + 1 == version && head_ends_here(head, method, size);
     }
+    if (head->is_contiguous && size > HTTP_POOL_BYTES && head->next - method > HEAD_BYTES_MAX)
+        return head_refuse(exchange, 431, "head_too_large", "the request's head is larger than 32 KiB");
     if (head->count > HEADER_COUNT_MAX)
         return head_refuse(exchange, 431, "head_too_large", "the request has more than 100 headers");
     if (!head->is_contiguous || !head->is_clean)

@@ -3,17 +3,17 @@
 
 #include "base/clock.h"
 #include "http/http_core.h"
+#include "http/http_library.h"
 #include "http/http_listener.h"
 
 #include <errno.h>
-#include <microhttpd.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { POOL_BYTES = 64 << 10, TICK_MS_MAX = 1000, TICK_MS_MIN = 5 };
+enum { TICK_MS_MAX = 1000, TICK_MS_MIN = 5 };
 
 static const char tls_priorities[] = "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:%SERVER_PRECEDENCE";
 
@@ -44,8 +44,8 @@ static void *on_request_line(void *user, const char *target, struct MHD_Connecti
     return http_exchange_open(user, connection, target);
 }
 
-static enum MHD_Result on_request(void *user, struct MHD_Connection *mhd, const char *url, const char *method,
-                                  const char *version, const char *data, size_t *size, void **context)
+static http_library_result on_request(void *user, struct MHD_Connection *mhd, const char *url, const char *method,
+                                      const char *version, const char *data, size_t *size, void **context)
 {
     (void)user, (void)mhd, (void)url;
     struct http_exchange *exchange = *context;
@@ -202,8 +202,8 @@ static gpufl_status daemon_start(struct http_server *server, struct problem *pro
         flags, 0, NULL, NULL, on_request, server, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_THREAD_POOL_SIZE,
         options->event_threads, MHD_OPTION_CONNECTION_LIMIT, options->connections_max,
         MHD_OPTION_PER_IP_CONNECTION_LIMIT, options->connections_peer_max, MHD_OPTION_CONNECTION_TIMEOUT, idle_s,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)POOL_BYTES, MHD_OPTION_NOTIFY_CONNECTION, on_connection, server,
-        MHD_OPTION_URI_LOG_CALLBACK, on_request_line, server, MHD_OPTION_NOTIFY_COMPLETED, on_completed, server,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HTTP_POOL_BYTES, MHD_OPTION_NOTIFY_CONNECTION, on_connection,
+        server, MHD_OPTION_URI_LOG_CALLBACK, on_request_line, server, MHD_OPTION_NOTIFY_COMPLETED, on_completed, server,
         MHD_OPTION_UNESCAPE_CALLBACK, unescape_nothing, server, MHD_OPTION_STRICT_FOR_CLIENT,
         !http_library_is_lenient(), MHD_OPTION_ARRAY, extra, MHD_OPTION_END);
     if (!server->daemon) {

@@ -121,7 +121,7 @@ static inline struct answer answer_read(int fd, bool has_body)
         if (!strcmp(line, "\r\n"))
             break;
     }
-    sscanf(answer.head, "HTTP/1.1 %d", &answer.status);
+    sscanf(answer.head, "HTTP/1.%*1[01] %d", &answer.status);
     if (!answer.status)
         return answer;
     body_read(fd, &answer, 0);

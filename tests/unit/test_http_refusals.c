@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "http/http_core.h"
 #include "http_server_fixture.h"
 
 #define HOST "Host: 127.0.0.1\r\n"
@@ -48,13 +49,21 @@ static int server_teardown(void **state)
     return 0;
 }
 
+/* A strict library rejects some requests before it calls the server: with its own page, or by closing. */
+static bool is_refused_by_library(const struct answer *answer)
+{
+    bool has_page = answer->status >= 400 && answer->body && strstr(answer->body, "<html>");
+    return !http_library_is_lenient() && (has_page || !answer->status);
+}
+
 /* Checks that the request is rejected with a JSON error and nothing after it is treated as a request. */
 static void refused_check(const char *request, size_t size, int status, const char *code)
 {
     int fd = client_connect(port);
     client_send(fd, request, size);
     struct answer answer = answer_read(fd, true);
-    if (answer.status != status || !strstr(answer.body ? answer.body : "", code))
+    bool is_expected = answer.status == status && strstr(answer.body ? answer.body : "", code);
+    if (!is_expected && !is_refused_by_library(&answer))
         fail_msg("%s\n-> %d (not %d) %s%s", request, answer.status, status, answer.head, answer.body);
     assert_true(client_is_closed(fd));
     answer_free(&answer);
