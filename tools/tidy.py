@@ -32,6 +32,7 @@ BANNED = {
     "vsprintf": "vsnprintf", "gets": "getline", "atoi": "strtol with errno and end checked", "atof": "strtod with its end checked",
     "atol": "strtol with errno and end checked", "strtok": "strtok_r or strcspn", "system": "posix_spawn",
     "alloca": "a bounded array or malloc",
+    "gettid": "current_thread_id: glibc 2.28 has no gettid", "hypot": "sqrt: hypot needs glibc 2.35 where it is built with that",
     "pthread_mutex_timedlock": "mutex_lock_in_time, which a step of the wall clock does not change",
 }
 BANNED_IN_PROCESS = {

@@ -105,8 +105,8 @@ static bool window_read(struct held_window *window, int dir_fd, const char *name
         is_ours = !strcmp(json_get_text(document.root, "type", ""), window_type) && strlen(body) < NAME_SIZE &&
                   !strncmp(body, name, stem) && (!strcmp(body + stem, ".gz") || !strcmp(body + stem, ".zst"));
         window->ts_ns = json_get_int(document.root, "ts_ns", 0);
-        snprintf(window->note, sizeof window->note, "%s", name);
-        snprintf(window->body, sizeof window->body, "%s", is_ours ? body : "");
+        snprintf(window->note, sizeof window->note, "%.*s", NAME_SIZE - 1, name);
+        snprintf(window->body, sizeof window->body, "%.*s", NAME_SIZE - 1, is_ours ? body : "");
         window->bytes = file_bytes(dir_fd, window->note) + file_bytes(dir_fd, window->body);
         json_free(&document);
     }

@@ -115,7 +115,8 @@ static bool is_beyond_noise(const struct compared_side *base, const struct compa
     if (base->duration.count < COMPARE_COUNT_MIN || fresh->duration.count < COMPARE_COUNT_MIN)
         return fresh->duration.min > base->duration.max || fresh->duration.max < base->duration.min;
     double delta = (double)fresh->duration.p50 - (double)base->duration.p50;
-    return fabs(delta) > 3 * hypot(median_error(base), median_error(fresh));
+    double base_error = median_error(base), fresh_error = median_error(fresh);
+    return fabs(delta) > 3 * sqrt(base_error * base_error + fresh_error * fresh_error);
 }
 
 static enum change_verdict verdict_of(const struct compared_row *row, double threshold)

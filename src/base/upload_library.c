@@ -11,7 +11,10 @@ void *upload_library_symbol(const void *address, const char *name, struct proble
 {
     char reason[300];
     void *found = sibling_library_symbol(UPLOAD_LIBRARY, name, address, reason, sizeof reason);
-    if (!found)
+    if (!found && *GPUFL_UPLOAD_LACKS)
+        problem_set(problem, GPUFL_E_UNSUPPORTED, "uploads are unavailable: gpufl was built without them (%s)",
+                    GPUFL_UPLOAD_LACKS);
+    else if (!found)
         problem_set(problem, GPUFL_E_UNSUPPORTED, "uploads require %s next to gpufl, with libcurl: %s", UPLOAD_LIBRARY,
                     reason);
     return found;

@@ -2,6 +2,7 @@
 #include "capture/deep_parts.h"
 
 #include "base/clock.h"
+#include "base/current_thread.h"
 #include "base/log.h"
 #include "capture/scope_path.h"
 #include "capture/thread_log.h"
@@ -141,7 +142,7 @@ static void on_launch(void *user, const struct launch_call *call, bool is_enter)
         return;
     if (is_enter && !atomic_load(&deep->is_tracing))
         log_launch(deep, call);
-    range_counters_launch(deep->ranges, call, is_enter, (uint32_t)gettid(), is_enter ? clock_log_ns() : 0);
+    range_counters_launch(deep->ranges, call, is_enter, current_thread_id(), is_enter ? clock_log_ns() : 0);
 }
 
 gpufl_status deep_make(struct deep **out, const struct deep_options *options)

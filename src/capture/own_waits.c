@@ -2,6 +2,7 @@
 #include "capture/own_waits.h"
 
 #include "base/clock.h"
+#include "base/current_thread.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -28,7 +29,7 @@ void own_wait_end(void)
     struct wait *wait = &waits[atomic_load(&wait_count) % waits_max];
     atomic_store(&wait->start_ns, begun_ns);
     atomic_store(&wait->end_ns, clock_log_ns());
-    atomic_store(&wait->thread_id, (uint32_t)gettid());
+    atomic_store(&wait->thread_id, current_thread_id());
     atomic_store(&wait->pthread_low, (uint32_t)pthread_self());
     atomic_fetch_add(&wait_count, 1);
 }

@@ -117,12 +117,13 @@ static gpufl_status context_open(struct pc_sampler *sampler, struct pc_context *
     if (status != GPUFL_OK)
         return status;
     uint32_t exponent = pc_sampler_exponent(sampler, clock_khz_of(device_id));
+    bool is_rare = atomic_load(&sampler->is_resting);
     const struct pc_sampling_options sampling = {.is_serialized = options->is_serialized,
                                                  .period_exponent = exponent,
                                                  .hardware_buffer_bytes = options->hardware_buffer_bytes,
                                                  .scratch_bytes = SCRATCH_BYTES,
                                                  .worker_sleep_ms = pc_sampler_worker_ms(sampler),
-                                                 .is_rare = atomic_load(&sampler->is_resting)};
+                                                 .is_rare = is_rare};
     status = pc_sampling_open(&context->sampling, options->cupti, context->gpu.handle, &sampling, problem);
     if (status != GPUFL_OK)
         return status; /* keeps the claim: sampling may be enabled despite the failure */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "capture/thread_log_own.h"
 
+#include "base/current_thread.h"
 #include "base/user_time.h"
 #include "capture/task_scopes.h"
 
 #include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 _Thread_local struct thread_log *thread_log_own __attribute__((tls_model("initial-exec")));
@@ -126,7 +126,7 @@ struct thread_log *thread_log_register(void)
     pthread_mutex_lock(&registry.mutex);
     struct thread_log *log = registry.is_set_up ? log_take() : NULL;
     if (log) {
-        log->thread_id = (uint32_t)syscall(SYS_gettid);
+        log->thread_id = current_thread_id();
         log->pthread_low = (uint32_t)(uintptr_t)pthread_self();
         log->epoch = 0; /* no session */
         atomic_store(&log->is_exited, 0);

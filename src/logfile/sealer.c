@@ -2,6 +2,7 @@
 #include "logfile/sealer.h"
 
 #include "base/clock.h"
+#include "base/current_thread.h"
 #include "base/log.h"
 #include "base/own_thread.h"
 #include "logfile/segment.h"
@@ -62,7 +63,7 @@ static void lower_priority(void)
 {
     struct sched_param param = {0};
     pthread_setschedparam(pthread_self(), SCHED_BATCH, &param);
-    setpriority(PRIO_PROCESS, (id_t)gettid(), 19);
+    setpriority(PRIO_PROCESS, (id_t)current_thread_id(), 19);
 }
 
 /* With the mutex: stores the file's new size. */

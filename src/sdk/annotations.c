@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ranges, marks, counters and thread names of the public API. */
+#include "base/current_thread.h"
 #include "capture/given_names.h"
 #include "capture/thread_log.h"
 #include "sdk/session.h"
 
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 /* schema enum scope_source and payload_type */
@@ -56,5 +56,5 @@ void gpufl_counter(const char *name, double value)
 void gpufl_thread_name(const char *name)
 {
     if (name && !session_is_disabled())
-        given_names_set(&(struct given_name){GIVEN_THREAD, (uint64_t)syscall(SYS_gettid), "", name});
+        given_names_set(&(struct given_name){GIVEN_THREAD, current_thread_id(), "", name});
 }

@@ -145,22 +145,27 @@ static bool handle_prepare(const struct ch_connections *connections, CURL *curl,
 {
     const struct ch_location *location = connections->location;
     curl_easy_reset(curl);
-    bool is_good =
-        !curl_easy_setopt(curl, CURLOPT_URL, url) && !curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L) &&
-        !curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https") && !curl_easy_setopt(curl, CURLOPT_PROXY, "") &&
-        !curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_TIMEOUT_MS) &&
-        !curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, request_timeout_ms(request)) &&
-        !curl_easy_setopt(curl, CURLOPT_TCP_KEEPALIVE, 1L) && !curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, reason) &&
-        !curl_easy_setopt(curl, CURLOPT_HTTPAUTH, (long)CURLAUTH_BASIC) &&
-        !curl_easy_setopt(curl, CURLOPT_USERNAME, location->user) &&
-        !curl_easy_setopt(curl, CURLOPT_PASSWORD, location->password) &&
-        !curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, body_take) &&
-        !curl_easy_setopt(curl, CURLOPT_WRITEDATA, answer) && !curl_easy_setopt(curl, CURLOPT_POST, 1L) &&
-        !curl_easy_setopt(curl, CURLOPT_POSTFIELDS, request->body) &&
-        !curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->size);
+    bool is_good = !curl_easy_setopt(curl, CURLOPT_URL, url) && !curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L) &&
+                   !curl_easy_setopt(curl, CURLOPT_PROXY, "") &&
+                   !curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_TIMEOUT_MS) &&
+                   !curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, request_timeout_ms(request)) &&
+                   !curl_easy_setopt(curl, CURLOPT_TCP_KEEPALIVE, 1L) &&
+                   !curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, reason) &&
+                   !curl_easy_setopt(curl, CURLOPT_HTTPAUTH, (long)CURLAUTH_BASIC) &&
+                   !curl_easy_setopt(curl, CURLOPT_USERNAME, location->user) &&
+                   !curl_easy_setopt(curl, CURLOPT_PASSWORD, location->password) &&
+                   !curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, body_take) &&
+                   !curl_easy_setopt(curl, CURLOPT_WRITEDATA, answer) && !curl_easy_setopt(curl, CURLOPT_POST, 1L) &&
+                   !curl_easy_setopt(curl, CURLOPT_POSTFIELDS, request->body) &&
+                   !curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->size);
     /* curl retries when a kept-alive connection turns out to be dead. */
     is_good = is_good && !curl_easy_setopt(curl, CURLOPT_FRESH_CONNECT, (long)request->is_once) &&
               !curl_easy_setopt(curl, CURLOPT_FORBID_REUSE, (long)request->is_once);
+#if LIBCURL_VERSION_NUM >= 0x075500
+    is_good = is_good && !curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
+#else
+    is_good = is_good && !curl_easy_setopt(curl, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
+#endif
     return is_good && (!location->ca_file[0] || !curl_easy_setopt(curl, CURLOPT_CAINFO, location->ca_file));
 }
 

@@ -4,6 +4,7 @@
 #include "store/sqlite_merge.h"
 
 #include "base/clock.h"
+#include "base/current_thread.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -285,7 +286,7 @@ void *background_main(void *arg)
     if (compaction_open(&compaction, SETTLE_S * SECOND_NS, NULL))
         return NULL;
     /* For this thread only: requests have priority. */
-    setpriority(PRIO_PROCESS, (id_t)gettid(), BACKGROUND_NICE);
+    setpriority(PRIO_PROCESS, (id_t)current_thread_id(), BACKGROUND_NICE);
     while (work_await(store)) {
         if (upkeep_round(store, &compaction))
             background_wake(store); /* merged segments may be merged again */

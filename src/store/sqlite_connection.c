@@ -49,7 +49,9 @@ gpufl_status connection_fail(struct connection *connection, int code, const char
 gpufl_status connection_open(struct connection *connection, const char *path, int flags, struct problem *problem)
 {
     *connection = (struct connection){0};
-    int code = sqlite3_open_v2(path, &connection->db, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, NULL);
+    int code = sqlite3_open_v2(path, &connection->db, flags | SQLITE_OPEN_NOMUTEX, NULL);
+    if (connection->db) /* SQLITE_OPEN_EXRESCODE needs SQLite 3.37 */
+        sqlite3_extended_result_codes(connection->db, 1);
     if (code == SQLITE_OK) {
         sqlite3_busy_timeout(connection->db, BUSY_WAIT_MS);
         return GPUFL_OK;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cupti_records.h"
 
+#include "base/current_thread.h"
 #include "cupti_buffers.h"
 #include "faults.h"
 
@@ -150,7 +151,7 @@ int external_pop(uint32_t kind, uint64_t *last_id)
 
 static uint32_t thread_id(void)
 {
-    return atomic_load(&has_system_thread_ids) ? (uint32_t)gettid() : (uint32_t)(uintptr_t)pthread_self();
+    return atomic_load(&has_system_thread_ids) ? current_thread_id() : (uint32_t)(uintptr_t)pthread_self();
 }
 
 void record_call(const struct fake_call *call)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Look-alike librocprofiler-sdk.so: agents, names, and what the fake HIP does,
  * as records in the layout of the release that is played. */
+#include "base/current_thread.h"
 #include "faults.h"
 #include "rocprofiler_fake.h"
 
@@ -9,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -17,7 +17,7 @@ static atomic_ullong next_correlation = 1, next_dispatch = 1, next_kernel = 1, n
 
 static uint64_t thread_id(void)
 {
-    return (uint64_t)syscall(SYS_gettid);
+    return current_thread_id();
 }
 
 uint64_t fake_rocprofiler_now(void)

@@ -140,7 +140,7 @@ static const struct cupti_listener listener = {.user = &vendor,
                                                .on_launch = on_launch,
                                                .on_capture = on_capture};
 
-static int start(void **state)
+static int set_up(void **state)
 {
     (void)state;
     char other[64];
@@ -160,7 +160,7 @@ static int start(void **state)
     return 0;
 }
 
-static int stop(void **state)
+static int tear_down(void **state)
 {
     (void)state;
     cupti_silence(&cupti);
@@ -289,8 +289,8 @@ static void a_capture_that_a_session_left_open_means_nothing_to_the_next(void **
     call(true, RUNTIME_CAPTURE, true, 10);
     call(true, RUNTIME_CAPTURE, false, 10);
     assert_true(captures_any());
-    stop(state);
-    start(state);
+    tear_down(state);
+    set_up(state);
     assert_false(captures_any());
 }
 
@@ -335,8 +335,8 @@ static void a_call_that_a_subscription_left_open_means_nothing_to_the_next(void 
 {
     assert_true(cupti_listen_launches(&cupti, true));
     call(true, RUNTIME_LAUNCH, true, 10);
-    stop(state);
-    start(state);
+    tear_down(state);
+    set_up(state);
     assert_true(cupti_listen_launches(&cupti, true));
     call(false, DRIVER_LAUNCH, true, 20);
     call(false, DRIVER_LAUNCH, false, 20);
@@ -462,7 +462,7 @@ static void a_program_that_is_linked_with_cupti_may_push_ids_as_rarely_as_it_lik
     pthread_join(thread, NULL);
 }
 
-#define test_of(body) cmocka_unit_test_setup_teardown(body, start, stop)
+#define test_of(body) cmocka_unit_test_setup_teardown(body, set_up, tear_down)
 
 int main(void)
 {

@@ -36,7 +36,7 @@ static void failing_render(void *user, const char *accept, struct endpoint_answe
 }
 static const struct endpoint_page pages[] = {{"/page", page_render}, {"/failing", failing_render}, {NULL, NULL}};
 
-static int start(void **state)
+static int set_up(void **state)
 {
     (void)state;
     struct problem problem = {""};
@@ -47,7 +47,7 @@ static int start(void **state)
     return 0;
 }
 
-static int stop(void **state)
+static int tear_down(void **state)
 {
     (void)state;
     endpoint_stop(endpoint);
@@ -176,11 +176,11 @@ static void addresses_are_checked(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(pages_are_found_by_their_path, start, stop),
-        cmocka_unit_test_setup_teardown(malformed_requests_are_refused, start, stop),
-        cmocka_unit_test_setup_teardown(requests_may_arrive_in_parts_and_from_many_clients, start, stop),
-        cmocka_unit_test_setup_teardown(idle_clients_do_not_block_others, start, stop),
-        cmocka_unit_test_setup_teardown(addresses_are_checked, start, stop),
+        cmocka_unit_test_setup_teardown(pages_are_found_by_their_path, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(malformed_requests_are_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(requests_may_arrive_in_parts_and_from_many_clients, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(idle_clients_do_not_block_others, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(addresses_are_checked, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "../fakes/fake_client.h"
+#include "base/current_thread.h"
 
 #include <time.h>
 
@@ -247,7 +248,7 @@ static void calls_body(void)
     const struct cupti_abi_external *external = (const void *)seen[0];
     const struct cupti_abi_api *call = (const void *)seen[1];
     CHECK(external->kind == CUPTI_ABI_KIND_EXTERNAL_CORRELATION && external->external_id == 77);
-    CHECK(call->correlation_id == external->correlation_id && call->thread_id == (uint32_t)gettid());
+    CHECK(call->correlation_id == external->correlation_id && call->thread_id == current_thread_id());
     CHECK(kind_of(seen[2]) == CUPTI_ABI_KIND_RUNTIME);
     CHECK(cupti.disable(CUPTI_ABI_KIND_RUNTIME) == CUPTI_ABI_SUCCESS);
     launches(1);

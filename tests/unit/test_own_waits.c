@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "base/current_thread.h"
 #include "capture/own_waits.h"
 
 #include <pthread.h>
@@ -15,7 +16,7 @@
 static void only_this_threads_calls_during_the_wait_are_ours(void **state)
 {
     (void)state;
-    uint32_t self = (uint32_t)gettid();
+    uint32_t self = current_thread_id();
     int64_t before_ns = clock_wall_ns() - 1;
     assert_false(own_waits_include(self, before_ns));
     own_wait_begin();
@@ -40,7 +41,7 @@ static void the_latest_waits_are_remembered(void **state)
         own_wait_end();
     }
     for (int i = waits - remembered; i < waits; i++)
-        assert_true(own_waits_include((uint32_t)gettid(), times_ns[i]));
+        assert_true(own_waits_include(current_thread_id(), times_ns[i]));
 }
 
 int main(void)

@@ -24,7 +24,7 @@ static const char *const sessions[] = {
 };
 enum { session_total = sizeof sessions / sizeof *sessions };
 
-static int start(void **state)
+static int set_up(void **state)
 {
     (void)state;
     const struct query_options options = {0};
@@ -34,7 +34,7 @@ static int start(void **state)
     return 0;
 }
 
-static int stop(void **state)
+static int tear_down(void **state)
 {
     (void)state;
     query_app_stop(&app);
@@ -350,5 +350,5 @@ int main(void)
         cmocka_unit_test(two_sessions_are_compared_by_name),
         cmocka_unit_test(a_repeated_query_is_answered_from_the_cache_or_with_304),
     };
-    return cmocka_run_group_tests(tests, start, stop);
+    return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -7,7 +7,7 @@
 static struct query_app app;
 static char trace[64], monitor[64];
 
-static int start(void **state)
+static int set_up(void **state)
 {
     (void)state;
     const struct query_options options = {0};
@@ -19,7 +19,7 @@ static int start(void **state)
     return 0;
 }
 
-static int stop(void **state)
+static int tear_down(void **state)
 {
     (void)state;
     query_app_stop(&app);
@@ -193,5 +193,5 @@ int main(void)
         cmocka_unit_test(a_session_that_grows_or_is_sent_again_is_reloaded),
         cmocka_unit_test(a_full_cache_evicts_the_least_recently_used_session),
     };
-    return cmocka_run_group_tests(tests, start, stop);
+    return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -5,7 +5,7 @@
 static struct query_app app;
 static char trace[64], monitor[64];
 
-static int start(void **state)
+static int set_up(void **state)
 {
     (void)state;
     const struct query_options options = {0};
@@ -19,7 +19,7 @@ static int start(void **state)
     return 0;
 }
 
-static int stop(void **state)
+static int tear_down(void **state)
 {
     (void)state;
     query_app_stop(&app);
@@ -338,5 +338,5 @@ int main(void)
         cmocka_unit_test(live_updates_are_a_stream_of_events),
         cmocka_unit_test(the_description_has_every_route_and_no_other),
     };
-    return cmocka_run_group_tests(tests, start, stop);
+    return cmocka_run_group_tests(tests, set_up, tear_down);
 }

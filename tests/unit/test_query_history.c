@@ -14,7 +14,7 @@ static const char *const sessions[] = {H200_DIR,
                                        "tests/golden/empty"};
 enum { session_total = sizeof sessions / sizeof *sessions };
 
-static int start(void **state)
+static int set_up(void **state)
 {
     (void)state;
     const struct query_options options = {0};
@@ -24,7 +24,7 @@ static int start(void **state)
     return 0;
 }
 
-static int stop(void **state)
+static int tear_down(void **state)
 {
     (void)state;
     query_app_stop(&app);
@@ -177,5 +177,5 @@ int main(void)
         cmocka_unit_test(memory_over_time_reaches_its_peak_and_ends_with_unfreed_memory),
         cmocka_unit_test(numbers_of_parts_outside_their_limits_are_rejected),
     };
-    return cmocka_run_group_tests(tests, start, stop);
+    return cmocka_run_group_tests(tests, set_up, tear_down);
 }

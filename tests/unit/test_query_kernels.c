@@ -7,7 +7,7 @@
 static struct query_app app, stored; /* stored answers from sums */
 static char h200[64], deep[64];
 
-static int start(void **state)
+static int set_up(void **state)
 {
     (void)state;
     const struct query_options options = {0}, small = {.exact_kernels = 1};
@@ -21,7 +21,7 @@ static int start(void **state)
     return 0;
 }
 
-static int stop(void **state)
+static int tear_down(void **state)
 {
     (void)state;
     query_app_stop(&app);
@@ -264,5 +264,5 @@ int main(void)
         cmocka_unit_test(instructions_have_their_encoding_where_the_log_has_code),
         cmocka_unit_test(instructions_have_text_where_a_disassembler_is_configured),
     };
-    return cmocka_run_group_tests(tests, start, stop);
+    return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -9,7 +9,7 @@
 static struct query_app app;
 static char untimed[64], mixed[64], timed[64];
 
-static int start(void **state)
+static int set_up(void **state)
 {
     (void)state;
     const struct query_options options = {0};
@@ -23,7 +23,7 @@ static int start(void **state)
     return 0;
 }
 
-static int stop(void **state)
+static int tear_down(void **state)
 {
     (void)state;
     query_app_stop(&app);
@@ -158,5 +158,5 @@ int main(void)
         cmocka_unit_test(scopes_count_launches_without_gpu_time),
         cmocka_unit_test(a_kernel_without_times_exists_and_has_the_devices_limits),
     };
-    return cmocka_run_group_tests(tests, start, stop);
+    return cmocka_run_group_tests(tests, set_up, tear_down);
 }

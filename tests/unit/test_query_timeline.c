@@ -5,7 +5,7 @@
 static struct query_app app, stored; /* stored: every session is too large to load without exact=true */
 static char h200[64], trace[64];
 
-static int start(void **state)
+static int set_up(void **state)
 {
     (void)state;
     const struct query_options options = {0}, rollups = {.exact_kernels = 1};
@@ -19,7 +19,7 @@ static int start(void **state)
     return 0;
 }
 
-static int stop(void **state)
+static int tear_down(void **state)
 {
     (void)state;
     query_app_stop(&app);
@@ -416,5 +416,5 @@ int main(void)
         cmocka_unit_test(tracks_from_sums_are_named_as_those_of_the_loaded_session),
         cmocka_unit_test(impossible_time_spans_are_rejected),
     };
-    return cmocka_run_group_tests(tests, start, stop);
+    return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -3,6 +3,7 @@
 #include "recorder_fixture.h"
 
 #include "base/clock.h"
+#include "base/current_thread.h"
 #include "capture/scope_tracker.h"
 #include "format/json.h"
 
@@ -338,7 +339,7 @@ static void an_end_in_one_stack_leaves_those_of_others_open(void **state)
     assert_true(thread_log_scope_end(SCOPE_STACK_NVTX).is_outermost);
     drain(fixture);
     uint64_t scope_id;
-    assert_true(scope_history_find(scope_tracker_history(fixture->tracker), (uint32_t)gettid(), INT64_MAX, &scope_id));
+    assert_true(scope_history_find(scope_tracker_history(fixture->tracker), current_thread_id(), INT64_MAX, &scope_id));
     assert_int_equal(scope_id, 0);
 }
 
@@ -403,7 +404,7 @@ static void a_mark_is_a_scope_without_length_that_nothing_is_in(void **state)
     assert_int_equal(row[SCOPE_PAYLOAD_INT], CELL_UNKNOWN);
     assert_memory_equal(&row[SCOPE_PAYLOAD_REAL], &half, sizeof half);
     uint64_t scope_id;
-    assert_true(scope_history_find(scope_tracker_history(fixture->tracker), (uint32_t)gettid(), INT64_MAX, &scope_id));
+    assert_true(scope_history_find(scope_tracker_history(fixture->tracker), current_thread_id(), INT64_MAX, &scope_id));
     assert_int_equal(scope_id, step);
 }
 

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "base/current_thread.h"
 #include "base/own_thread.h"
 #include "base/watch.h"
 
@@ -28,7 +29,7 @@ static struct thread {
 static int call_until_released(void)
 {
     char byte;
-    atomic_store(&hung.tid, gettid());
+    atomic_store(&hung.tid, (pid_t)current_thread_id());
     atomic_store(&hung.is_in_call, 1);
     (void)!read(hung.pipe[0], &byte, 1);
     atomic_store(&hung.is_returning, 1);
