@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # How gpufl's files are compiled. All of this is of this directory's scope: a project that gpufl is part of keeps its own
 # flags, standards and output directories.
-set(CMAKE_C_STANDARD 17)
-set(CMAKE_C_STANDARD_REQUIRED ON)
-set(CMAKE_C_EXTENSIONS OFF)
+if(CMAKE_VERSION VERSION_LESS 3.21) # does not know C17
+  add_compile_options($<$<COMPILE_LANGUAGE:C>:-std=c17>)
+else()
+  set(CMAKE_C_STANDARD 17)
+  set(CMAKE_C_STANDARD_REQUIRED ON)
+  set(CMAKE_C_EXTENSIONS OFF)
+endif()
 set(CMAKE_CXX_STANDARD 17)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)

@@ -33,7 +33,7 @@ option(GPUFL_WERROR "treat compiler warnings as errors (the presets and CI do)" 
 set(GPUFL_SANITIZE "" CACHE STRING "sanitizers for every target, e.g. address,undefined or thread")
 
 # gpufl_resolve(NAME TITLE ["CONDITION|what is missing without it"...]): sets GPUFL_NAME to ON or OFF, and adds a line to
-# the summary. A part that was asked for and cannot be built is an error.
+# the summary and, if it is off, GPUFL_NAME_LACKS with the reason. A part that was asked for and cannot be built is an error.
 function(gpufl_resolve name title)
   set(missing "")
   foreach(need IN LISTS ARGN)
@@ -61,6 +61,7 @@ function(gpufl_resolve name title)
   endif()
   string(TOUPPER ${state} value)
   set(GPUFL_${name} ${value} PARENT_SCOPE)
+  set(GPUFL_${name}_LACKS "${reason}" PARENT_SCOPE)
   gpufl_report("${title}" ${state} "${reason}")
   set(gpufl_summary "${gpufl_summary}" PARENT_SCOPE)
 endfunction()

@@ -14,8 +14,7 @@ server_main_fn server_library_find(const void *address, struct problem *problem)
     server_main_fn run = NULL;
     memcpy(&run, &found, sizeof run);
     if (!run && *GPUFL_SERVER_LACKS)
-        problem_set(problem, GPUFL_E_UNSUPPORTED, "the server is unavailable: gpufl was built without it (%s)",
-                    GPUFL_SERVER_LACKS);
+        problem_set(problem, GPUFL_E_UNSUPPORTED, "the server is unavailable in this build: %s", GPUFL_SERVER_LACKS);
     else if (!run)
         problem_set(problem, GPUFL_E_UNSUPPORTED,
                     "the server requires %s next to gpufl, with libmicrohttpd and libsqlite3: %s", SERVER_LIBRARY,

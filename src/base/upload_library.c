@@ -12,8 +12,7 @@ void *upload_library_symbol(const void *address, const char *name, struct proble
     char reason[300];
     void *found = sibling_library_symbol(UPLOAD_LIBRARY, name, address, reason, sizeof reason);
     if (!found && *GPUFL_UPLOAD_LACKS)
-        problem_set(problem, GPUFL_E_UNSUPPORTED, "uploads are unavailable: gpufl was built without them (%s)",
-                    GPUFL_UPLOAD_LACKS);
+        problem_set(problem, GPUFL_E_UNSUPPORTED, "uploads are unavailable in this build: %s", GPUFL_UPLOAD_LACKS);
     else if (!found)
         problem_set(problem, GPUFL_E_UNSUPPORTED, "uploads require %s next to gpufl, with libcurl: %s", UPLOAD_LIBRARY,
                     reason);
