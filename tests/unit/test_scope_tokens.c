@@ -4,6 +4,7 @@
 #include "recorder_fixture.h"
 
 #include "base/clock.h"
+#include "base/current_thread.h"
 #include "capture/scope_tokens.h"
 #include "capture/scope_tracker.h"
 #include "capture/task_scopes.h"
@@ -117,7 +118,7 @@ struct job {
 static void *work_for(void *argument)
 {
     struct job *job = argument;
-    job->thread_id = (uint32_t)gettid();
+    job->thread_id = current_thread_id();
     call(1);
     adopt(job->token);
     call(2);
