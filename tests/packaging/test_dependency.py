@@ -71,8 +71,11 @@ class InsideAnotherProject(Temporary):
         self.assertNotIn("warning:", built)
         for name in ("step_c", "step_cpp", "step_static"):
             self.assert_records(self.directory / "fetched" / name)
-        needed = run("readelf", "-d", self.directory / "fetched/step_static").stdout
-        self.assertNotIn("gpufl", needed)
+        library = next((self.directory / "fetched").rglob("libgpufl.so.1")).parent
+        for name in ("step_client", "step_client_cpp"):
+            self.assert_records(self.directory / "fetched" / name, library)
+        for name in ("step_static", "step_client", "step_client_cpp"):
+            self.assertNotIn("gpufl", run("readelf", "-d", self.directory / "fetched" / name).stdout)
         made = {path.name for path in (self.directory / "fetched").rglob("*") if os.access(path, os.X_OK) and path.is_file()}
         self.assertEqual({name for name in made if "gpufl" in name}, {f"libgpufl.so.{VERSION}", "libgpufl.so.1", "libgpufl.so"})
 
@@ -129,6 +132,8 @@ class Alone(Temporary):
         for name in ("step_c", "step_cpp"):
             self.assertIn("libgpufl.so.1", run("readelf", "-d", build / name).stdout)
             self.assert_records(build / name, self.shared / "lib64")
+        targets = (self.shared / "lib64/cmake/gpufl/gpuflTargets.cmake").read_text()
+        self.assertEqual(set(re.findall(r"add_library\((\S+)", targets)), {"gpufl::gpufl", "gpufl::gpufl_static", "gpufl::client"})
 
     def test_find_package_of_a_prefix_with_the_static_library_alone(self):
         self.assertEqual([path.name for path in (self.static / "lib").glob("libgpufl*")], ["libgpufl.a"])

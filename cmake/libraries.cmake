@@ -1,7 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 # gpufl::gpufl_static, libgpufl.a: one object with every layer, zstd and zlib inside, in which only the functions of the
 # installed headers are global. A program may use other versions of zstd and zlib, and any name that gpufl uses inside.
-# gpufl::gpufl is the shared library, or the static one where the project says BUILD_SHARED_LIBS=OFF.
+# gpufl::gpufl is the shared library, or the static one where the project says BUILD_SHARED_LIBS=OFF. gpufl::client is
+# neither: the headers find the library when the program runs.
+add_library(gpufl_client INTERFACE)
+add_library(gpufl::client ALIAS gpufl_client)
+set_target_properties(gpufl_client PROPERTIES EXPORT_NAME client)
+target_compile_definitions(gpufl_client INTERFACE GPUFL_CLIENT)
+target_include_directories(gpufl_client INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>)
+target_link_libraries(gpufl_client INTERFACE ${CMAKE_DL_LIBS})
+
 set(gpufl_library gpufl)
 if(GPUFL_SANITIZE)
   add_library(gpufl::gpufl ALIAS gpufl)
