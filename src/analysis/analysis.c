@@ -52,7 +52,7 @@ gpufl_status analysis_make(struct analysis *analysis, const struct session_model
 gpufl_status analysis_make_with(struct analysis *analysis, const struct session_model *model, enum code_effort effort)
 {
     static gpufl_status (*const steps[])(struct analysis *) = {
-        time_use_make, slowdown_make,  hotspots_make,   kind_totals_make, scope_tree_make,
+        time_use_make, slowdown_make,  hotspots_make,   kind_totals_make, scope_tree_make, scope_tags_make,
         steps_make,    transfers_make, memory_use_make, system_use_make,  insights_make,
     };
     memset(analysis, 0, sizeof *analysis);
@@ -81,6 +81,7 @@ void analysis_free(struct analysis *analysis)
     free(analysis->hotspots);
     free(analysis->scopes);
     scope_kernels_free(&analysis->scope_kernels);
+    scope_tags_free(&analysis->scope_tags);
     steps_free(&analysis->steps);
     free(analysis->copies);
     free(analysis->sync_places);

@@ -7,6 +7,7 @@
 #include "analysis/deep_use.h"
 #include "analysis/hot_code.h"
 #include "analysis/scope_kernels.h"
+#include "analysis/scope_tags.h"
 #include "analysis/slowdown.h"
 #include "analysis/statistics.h"
 #include "analysis/steps.h"
@@ -183,6 +184,7 @@ struct analysis {
     struct scope_node *scopes; /* [0] is the root: everything; its self = outside all scopes */
     size_t scope_count;
     struct scope_kernels scope_kernels;
+    struct scope_tags scope_tags;
     struct steps steps;
     struct copy_group *copies;
     size_t copy_group_count;
@@ -218,6 +220,7 @@ int64_t analysis_busy_ns(const struct analysis *analysis); /* over all GPUs */
 /* The steps, one file each; GPUFL_E_NO_MEMORY or GPUFL_OK. */
 gpufl_status time_use_make(struct analysis *analysis);    /* time_use.c */
 gpufl_status hotspots_make(struct analysis *analysis);    /* hotspots.c */
+gpufl_status scope_tags_make(struct analysis *analysis);  /* scope_tags.c; after scope_tree */
 gpufl_status kind_totals_make(struct analysis *analysis); /* kind_totals.c; after hotspots */
 /* The name as a page shows it, cut to that many columns (0: whole); one that was not recorded has its number instead. */
 void hotspot_name(struct bytes *out, const struct hotspot *hotspot, size_t columns); /* hotspots.c */

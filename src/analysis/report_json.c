@@ -19,7 +19,8 @@
  *                   {..} differences [{what name slowest_ns typical_ns}] list [{step begin_ns duration_ns kernels}]
  *                   left_out}; docs/steps.md
  *   scopes          [{path depth calls open_calls wall_ns gpu_ns gpu_self_ns kernels kernels_self untimed_launches
- *                   untimed_launches_self sync_ns repeat warmup per_iteration_ns gpu_per_iteration_ns tag top_kernels [{name kernel_id kind
+ *                   untimed_launches_self sync_ns repeat warmup per_iteration_ns gpu_per_iteration_ns tag tags [{tag tags calls
+ *                   wall_ns gpu_ns kernels}] top_kernels [{name kernel_id kind
  *                   count total_ns}] different_kernels}] depth first; the kernels of a scope are also its children's
  *   outside_scopes  {gpu_ns kernels untimed_launches}
  *   copies memsets syncs memory graphs system processes host insights   as in the text
@@ -282,7 +283,7 @@ void json_scope(const struct analysis *analysis, uint32_t at, struct bytes *out)
     json_key(out, "gpu_per_iteration_ns");
     bool is_timed = has_gpu && !node->untimed;
     json_double(out, node->repeat && is_timed ? (double)node->gpu_ns / (double)node->repeat : (double)NAN);
-    member_text(out, "tag", node->tag_id ? session_text(analysis->model, DICTIONARY_TAG, node->tag_id) : NULL);
+    json_scope_tags(analysis, at, out);
     json_scope_kernels(analysis, at, out);
     bytes_append_char(out, '}');
     out->failed = out->failed || path.failed;

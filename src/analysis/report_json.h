@@ -76,6 +76,7 @@ void json_hotspot(const struct hotspot *hotspot, struct bytes *out);
 void json_kinds(const struct analysis *analysis, struct bytes *out); /* work_by_kind */
 /* report_json_steps.c */
 void json_steps(const struct analysis *analysis, struct bytes *out);
+void json_scope_tags(const struct analysis *analysis, uint32_t node, struct bytes *out);    /* tag, tags */
 void json_scope_kernels(const struct analysis *analysis, uint32_t node, struct bytes *out); /* members */
 void json_launch(const struct launch_config *launch, struct bytes *out);
 void json_scopes(const struct analysis *analysis, struct bytes *out); /* scopes, outside_scopes */

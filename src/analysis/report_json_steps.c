@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Steps, and the kernels inside of scopes, as JSON. */
+/* Steps, and the tags and kernels of scopes, as JSON. */
 #include "analysis/report_json.h"
 
 #include <math.h>
@@ -115,4 +115,25 @@ void json_scope_kernels(const struct analysis *analysis, uint32_t node, struct b
     }
     bytes_append_char(out, ']');
     member_uint(out, "different_kernels", count);
+}
+
+void json_scope_tags(const struct analysis *analysis, uint32_t node, struct bytes *out)
+{
+    bool has_gpu = session_has_kernel_times(analysis->model);
+    size_t count;
+    const struct scope_tag *tags = scope_tags_of(analysis, node, &count);
+    uint32_t tag_id = count ? 0 : analysis->scopes[node].tag_id;
+    member_text(out, "tag", tag_id ? session_text(analysis->model, DICTIONARY_TAG, tag_id) : NULL);
+    list_open(out, "tags");
+    for (size_t i = 0; i < count; i++) {
+        element(out, '{');
+        member_text(out, "tag", tags[i].text);
+        member_uint(out, "tags", tags[i].tags);
+        member_uint(out, "calls", tags[i].calls);
+        member_int(out, "wall_ns", tags[i].wall_ns);
+        member_int(out, "gpu_ns", has_gpu ? tags[i].gpu_ns : CELL_UNKNOWN);
+        member_uint(out, "kernels", tags[i].kernels);
+        bytes_append_char(out, '}');
+    }
+    bytes_append_char(out, ']');
 }

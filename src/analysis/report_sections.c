@@ -207,21 +207,23 @@ void section_kernels(struct page *page)
     }
 }
 
-static void scope_row(struct table *table, const struct analysis *analysis, const struct scope_node *node,
-                      bool has_benchmarks)
+/* Name and tag of a scope; tags: that it stands for. */
+static void scope_cell(struct table *table, const struct scope_node *node, uint32_t depth, const char *tag,
+                       uint64_t tags)
 {
     enum { indent_max = 12 };
     struct bytes name = {0};
-    for (uint32_t i = 1; i < node->depth && i < indent_max; i++)
+    for (uint32_t i = 1; i < depth && i < indent_max; i++)
         bytes_append_text(&name, "  ");
     if (node->name_size)
         text_escape(&name, node->name, node->name_size);
     else
         bytes_append_text(&name, "(unnamed)");
-    const char *tag = node->tag_id ? session_text(analysis->model, DICTIONARY_TAG, node->tag_id) : NULL;
     if (tag) {
         bytes_append_text(&name, " [");
         text_escape(&name, tag, strlen(tag));
+        if (tags > 1)
+            bytes_append_format(&name, ": %s tags", quantity_count(tags).text);
         bytes_append_text(&name, "]");
     }
     if (node->open_calls)
@@ -229,6 +231,38 @@ static void scope_row(struct table *table, const struct analysis *analysis, cons
     table_cell_bytes(table, name.data, name.size);
     table->text.failed = table->text.failed || name.failed;
     bytes_free(&name);
+}
+
+/* The calls of each tag, below the row of the scope. */
+static void tag_rows(struct table *table, const struct analysis *analysis, const struct scope_node *node,
+                     const struct scope_tag *tags, size_t count)
+{
+    bool has_gpu = session_has_kernel_times(analysis->model);
+    for (size_t i = 0; i < count; i++) {
+        const struct scope_node named = {.name = node->name, .name_size = node->name_size};
+        scope_cell(table, &named, node->depth + 1, tags[i].text ? tags[i].text : "others", tags[i].tags);
+        table_cell(table, quantity_time((double)tags[i].wall_ns).text);
+        table_cell(table, has_gpu ? quantity_time((double)tags[i].gpu_ns).text : "–");
+        table_cell(table, "");
+        table_cell(table, quantity_count(tags[i].calls).text);
+        table_cell(table, quantity_time((double)tags[i].wall_ns / (double)tags[i].calls).text);
+        table_cell(table, has_gpu ? quantity_count(tags[i].kernels).text : "–");
+        if (table->columns > 7)
+            table_cell(table, "");
+    }
+}
+
+/* at: the node's index, 0 for what is outside of scopes. */
+static void scope_row(struct table *table, const struct analysis *analysis, const struct scope_node *node, uint32_t at,
+                      bool has_benchmarks)
+{
+    size_t tag_count;
+    const struct scope_tag *tags = scope_tags_of(analysis, at, &tag_count);
+    bool is_one = tag_count == 1 && tags->calls == node->calls;
+    const char *tag = node->tag_id && !tag_count ? session_text(analysis->model, DICTIONARY_TAG, node->tag_id)
+                      : is_one                   ? tags->text
+                                                 : NULL;
+    scope_cell(table, node, node->depth, tag, is_one ? tags->tags : 1);
     bool has_calls = node->calls != 0, has_gpu = session_has_kernel_times(analysis->model);
     table_cell(table, has_calls ? quantity_time((double)node->wall_ns).text : "–");
     table_cell(table, has_gpu ? quantity_time((double)node->gpu_ns).text : "–");
@@ -244,6 +278,8 @@ static void scope_row(struct table *table, const struct analysis *analysis, cons
                      quantity_count(node->repeat).text);
         table_cell(table, text);
     }
+    if (!is_one)
+        tag_rows(table, analysis, node, tags, tag_count);
 }
 
 void section_scopes(struct page *page)
@@ -265,7 +301,7 @@ void section_scopes(struct page *page)
     size_t shown = 0, limit = page_row_limit(page, ROWS_PER_TOP * page->top);
     for (uint32_t at = scope_tree_next(analysis, 0); at != ID_UNKNOWN && shown < limit;
          at = scope_tree_next(analysis, at), shown++)
-        scope_row(&table, analysis, &analysis->scopes[at], has_benchmarks);
+        scope_row(&table, analysis, &analysis->scopes[at], at, has_benchmarks);
     const struct scope_node *root = &analysis->scopes[0];
     if (root->kernels_self) {
         struct scope_node outside = {.name = "(outside of scopes)",
@@ -273,7 +309,7 @@ void section_scopes(struct page *page)
                                      .gpu_ns = root->gpu_self_ns,
                                      .gpu_self_ns = root->gpu_self_ns,
                                      .kernels = root->kernels_self};
-        scope_row(&table, analysis, &outside, has_benchmarks);
+        scope_row(&table, analysis, &outside, 0, has_benchmarks);
     }
     table_print(&table, page);
     page_more(page, analysis->scope_count - 1 - shown);

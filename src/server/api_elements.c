@@ -67,7 +67,9 @@ const struct api_schema api_elements[] = {
     {"Scope", "a scope and the work in it; self: without nested scopes; untimed_launches: kernels without a time",
      "path:s depth:i calls:i open_calls:i wall_ns:i? gpu_ns:i? gpu_self_ns:i? kernels:i kernels_self:i "
      "untimed_launches:i untimed_launches_self:i sync_ns:i? repeat:i? warmup:i? per_iteration_ns:n? "
-     "gpu_per_iteration_ns:n? tag:s? top_kernels:a?=ScopeKernel -different_kernels:i"},
+     "gpu_per_iteration_ns:n? tag:s? tags:a=ScopeTag top_kernels:a?=ScopeKernel -different_kernels:i"},
+    {"ScopeTag", "calls of a scope with this tag, or with tags that differ only in numbers; null: the other tags",
+     "tag:s? tags:i calls:i wall_ns:i gpu_ns:i? kernels:i"},
     {"ScopeKernel", "a kernel inside a scope or its children", "name:s? kernel_id:i kind:s count:i total_ns:i"},
     {"StepSummary", "source: scope, period (of kernels), or null: no steps were found",
      "source:s? none_because:s? -name:s? -thread_id:i? -period_kernels:i? -warmup:i -whole:o=StepTimes "
