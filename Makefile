@@ -18,7 +18,7 @@ demo: ## a full report, then a server with that session and this host's live met
 	@build/bin/gpufl demo $(DEMO)
 
 test: ## everything that CI runs (FUZZ_SECONDS=30 per fuzzer; SECTIONS="check gcc": those alone)
-	@tools/setup.sh build test check docs web npm packages deb arm64
+	@tools/setup.sh build test check docs web npm packages deb arm64 portable
 	@tools/run_tests.sh $(SECTIONS)
 
 check: ## layers, tidy, generated files, formatting, shellcheck, cppcheck, clang-tidy

@@ -75,7 +75,7 @@ if(gpufl_wants_DEMO_APP)
   find_program(GPUFL_NVCC nvcc PATHS /usr/local/cuda/bin)
 endif()
 if(gpufl_wants_PYTHON)
-  # Any CPython from 3.11 on can use the package; any of their headers builds it.
+  # Any CPython from 3.9 on can use the package; the headers of 3.11 and newer build it.
   find_path(GPUFL_PYTHON_INCLUDE_DIR Python.h PATH_SUFFIXES python3.11 python3.12 python3.13 python3.14)
   gpufl_header_value(python_version "${GPUFL_PYTHON_INCLUDE_DIR}/patchlevel.h" "define PY_VERSION +\"([0-9.]+)")
 endif()

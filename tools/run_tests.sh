@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Everything that CI runs, in sections; stops at the first that fails and shows the end of its log.
-# usage: run_tests.sh [SECTION...]    check headers gcc python web packages symbols no-cuda arm64 asan tsan fuzz lint
+# usage: run_tests.sh [SECTION...]    check headers gcc python web packages portable symbols no-cuda arm64 asan tsan fuzz lint
 # Environment: FUZZ_SECONDS (30; for the readers of code twice as long) per fuzzer, JOBS (number of cores).
 # shellcheck disable=SC2317 # sections are called by name
 set -u
@@ -152,6 +152,29 @@ section_packages() {
         step "packages: README and quick starts in a fresh Debian" env GPUFL_BUILD_DIR="$PWD/build" /usr/bin/python3 -B tests/docs/test_fresh_root.py
 }
 
+# portable_step TRIPLET: builds it, and checks what can be checked without running it
+portable_step() {
+    local build=build/portable/$1
+    step "portable: $1" tools/build_portable.sh "$1" &&
+        step "portable: hardening of $1" tools/check_hardening.py "$build/compile_commands.json" "$build/bin" "$build/lib" || return 1
+    case $1 in
+    *-gnu) step "portable: $1 needs glibc 2.28 alone" tools/check_glibc.py 2.28 "$build/bin" "$build/lib" "$build/python" ;;
+    esac
+}
+
+# The wheel in fresh systems on every run; of the other portable builds one, by the day of the year.
+section_portable() {
+    local others=(x86_64-linux-musl aarch64-linux-gnu aarch64-linux-musl) other
+    other=${others[$((10#$(date +%j) % ${#others[@]}))]}
+    printf '   of %s today: %s\n' "${others[*]}" "$other"
+    portable_step x86_64-linux-gnu && step "portable: wheel" tools/build_wheel.sh x86_64-linux-gnu && package_step wheel_roots &&
+        portable_step "$other" || return 1
+    case $other in
+    *-musl) step "portable: static program" env GPUFL_BUILD_DIR="$PWD/build" GPUFL_STATIC_TRIPLET="$other" \
+        /usr/bin/python3 -B tests/packaging/test_static.py ;;
+    esac
+}
+
 section_symbols() {
     step "exported symbols" tools/check_symbols.sh build/lib
 }
@@ -257,10 +280,10 @@ section_lint() {
 }
 
 sections=("$@")
-[ $# -gt 0 ] || sections=(check headers gcc python web packages symbols no-cuda arm64 asan tsan fuzz lint)
+[ $# -gt 0 ] || sections=(check headers gcc python web packages portable symbols no-cuda arm64 asan tsan fuzz lint)
 for section in "${sections[@]}"; do
     if ! declare -F "section_$section" >/dev/null; then
-        echo "run_tests: no section '$section'; sections are check headers gcc python web packages symbols no-cuda asan tsan fuzz lint" >&2
+        echo "run_tests: no section '$section'; sections are check headers gcc python web packages portable symbols no-cuda arm64 asan tsan fuzz lint" >&2
         exit 2
     fi
 done

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Installs the Debian packages that a job needs and that are missing. Does nothing, quickly, when all are there.
-# usage: setup.sh build|test|check|docs|format|web|npm|packages|deb|arm64 ...
+# usage: setup.sh build|test|check|docs|format|web|npm|packages|deb|arm64|portable ...
 set -eu
 
 packages=""
@@ -21,8 +21,9 @@ for job in "$@"; do
         ;;
     deb) packages="$packages dpkg-dev lintian xz-utils" ;;
     arm64) packages="$packages gcc-aarch64-linux-gnu g++-aarch64-linux-gnu qemu-user-static" ;;
+    portable) packages="$packages gcc-aarch64-linux-gnu qemu-user-static dpkg-dev make tcl debootstrap python3" ;;
     *)
-        echo "setup: no job '$job'; jobs are build, test, check, docs, format, web, npm, packages, deb, arm64" >&2
+        echo "setup: no job '$job'; jobs are build, test, check, docs, format, web, npm, packages, deb, arm64, portable" >&2
         exit 2
         ;;
     esac

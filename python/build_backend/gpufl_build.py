@@ -3,7 +3,8 @@
 
 Settings (pip --config-settings):
   build-dir=DIR   use the C parts of an existing build instead of building them
-  upload=off      build without upload support; without libcurl the wheel is a portable manylinux wheel
+  upload=off      build without upload support and server; without their libraries the wheel is a portable manylinux wheel
+  platform=NAME   platform of an existing build for another machine, e.g. linux_aarch64
 """
 
 import gzip
@@ -18,10 +19,14 @@ import sysconfig
 import tarfile
 import tempfile
 import time
-import tomllib
 from typing import Any, Dict, Iterator, List, NoReturn, Optional, Tuple
 
 import wheel_file
+
+try:
+    import tomllib
+except ImportError:
+    raise SystemExit("gpufl: building needs Python 3.11 or newer; the wheel it makes runs with 3.9 and newer") from None
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 # The files a build needs. Folders are included with everything in them.
@@ -79,17 +84,18 @@ def run(*command: object) -> None:
         fail(f"'{' '.join(words)}' failed, see above; {NEEDED}")
 
 
-def check_settings(settings: Settings) -> Tuple[Optional[pathlib.Path], bool]:
-    """The build directory, if one was given, and whether uploads are enabled."""
+def check_settings(settings: Settings) -> Tuple[Optional[pathlib.Path], bool, str]:
+    """The build directory, if one was given, whether uploads are enabled, and the platform."""
     given = dict(settings or {})
     build, upload = given.pop("build-dir", None), given.pop("upload", "on")
+    platform = given.pop("platform", sysconfig.get_platform())
     if given:
-        fail(f"no setting '{next(iter(given))}'; settings are build-dir and upload")
+        fail(f"no setting '{next(iter(given))}'; settings are build-dir, upload and platform")
     if upload not in ("on", "off"):
         fail(f"setting upload must be on or off, not '{upload}'")
     if build is not None and not (pathlib.Path(build) / "CMakeCache.txt").is_file():
         fail(f"setting build-dir: {build} is not a CMake build directory")
-    return (None if build is None else pathlib.Path(build).resolve()), upload == "on"
+    return (None if build is None else pathlib.Path(build).resolve()), upload == "on", platform
 
 
 def build_native(build: pathlib.Path, with_upload: bool) -> None:
@@ -130,7 +136,7 @@ def walk(folder: pathlib.Path) -> List[pathlib.Path]:
 def build_wheel(wheel_directory: str, config_settings: Settings = None,
                 metadata_directory: Optional[str] = None) -> str:
     """Writes the wheel and returns its file name."""
-    build, with_upload = check_settings(config_settings)
+    build, with_upload, platform = check_settings(config_settings)
     table = project()
     with tempfile.TemporaryDirectory(prefix="gpufl-wheel-") as work:
         if build is None:
@@ -138,8 +144,8 @@ def build_wheel(wheel_directory: str, config_settings: Settings = None,
             build_native(build, with_upload)
         files = dict(native_files(build, pathlib.Path(work) / "stage"))
         if not with_upload:
-            files = {name: data for name, data in files.items() if "libgpufl-upload" not in name}
-        tag = f"cp311-abi3-{wheel_file.platform_tag(files, sysconfig.get_platform())}"
+            files = {name: data for name, data in files.items() if not re.search("libgpufl-(upload|server)", name)}
+        tag = f"cp39-abi3-{wheel_file.platform_tag(files, platform)}"
     files.update(package_files())
     info = f"{stem(table)}.dist-info"
     files[f"{info}/METADATA"] = metadata(table).encode()

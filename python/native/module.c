@@ -1,6 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "native.h"
 
+int module_add(PyObject *module, const char *name, PyObject *object)
+{
+    Py_INCREF(object);
+    if (PyModule_AddObject(module, name, object) == 0)
+        return 0;
+    Py_DECREF(object);
+    return -1;
+}
+
 static int module_fill(PyObject *module)
 {
     return scope_add_types(module) || session_add_types(module) || sdk_add_functions(module) ? -1 : 0;

@@ -8,6 +8,7 @@
  *
  * Everything here runs under the GIL, except the end of a thread, which takes
  * the lock of the list of threads. */
+#include "instances.h"
 #include "native.h"
 
 #include <pthread.h>
@@ -419,15 +420,18 @@ static PyType_Slot scope_slots[] = {
 static PyType_Spec scope_spec = {"gpufl.Scope", sizeof(struct scope), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
                                  scope_slots};
 
-static PyType_Slot iterator_slots[] = {
-    {Py_tp_dealloc, iterator_dealloc}, {Py_tp_iter, iterator_self}, {Py_tp_iternext, iterator_next}, {0, NULL}};
-static PyType_Spec iterator_spec = {"gpufl._native.ScopeIterator", sizeof(struct scope_iterator), 0,
-                                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, iterator_slots};
+static PyType_Slot iterator_slots[] = {{Py_tp_new, instance_refused},
+                                       {Py_tp_dealloc, iterator_dealloc},
+                                       {Py_tp_iter, iterator_self},
+                                       {Py_tp_iternext, iterator_next},
+                                       {0, NULL}};
+static PyType_Spec iterator_spec = {"gpufl._native.ScopeIterator", sizeof(struct scope_iterator), 0, Py_TPFLAGS_DEFAULT,
+                                    iterator_slots};
 
 int scope_add_types(PyObject *module)
 {
     PyObject *type = PyType_FromSpec(&scope_spec);
-    if (!type || PyModule_AddObjectRef(module, "Scope", type) < 0) {
+    if (!type || module_add(module, "Scope", type) < 0) {
         Py_XDECREF(type);
         return -1;
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Recorded sessions: loading, tables, reports. The GIL is released while a
  * session is read, columns are built and reports are written. */
+#include "instances.h"
 #include "analysis/report_page.h"
 #include "arrow.h"
 #include "native.h"
@@ -51,9 +52,10 @@ static void array_dealloc(PyObject *self)
     Py_DECREF(type);
 }
 
-static PyType_Slot array_slots[] = {{Py_tp_dealloc, array_dealloc}, {Py_bf_getbuffer, array_get_buffer}, {0, NULL}};
-static PyType_Spec array_spec = {"gpufl._native.Array", sizeof(struct array_object), 0,
-                                 Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, array_slots};
+static PyType_Slot array_slots[] = {
+    {Py_tp_new, instance_refused}, {Py_tp_dealloc, array_dealloc}, {Py_bf_getbuffer, array_get_buffer}, {0, NULL}};
+static PyType_Spec array_spec = {"gpufl._native.Array", sizeof(struct array_object), 0, Py_TPFLAGS_DEFAULT,
+                                 array_slots};
 
 static void table_dealloc(PyObject *self)
 {
@@ -180,11 +182,15 @@ static PyGetSetDef table_members[] = {
     {"column_names", table_get_names, NULL, "Names of the columns, in order.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
-static PyType_Slot table_slots[] = {{Py_tp_dealloc, table_dealloc}, {Py_tp_methods, table_methods},
-                                    {Py_tp_getset, table_members},  {Py_sq_length, table_length},
-                                    {Py_mp_length, table_length},   {0, NULL}};
-static PyType_Spec table_spec = {"gpufl._native.Table", sizeof(struct table_object), 0,
-                                 Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, table_slots};
+static PyType_Slot table_slots[] = {{Py_tp_new, instance_refused},
+                                    {Py_tp_dealloc, table_dealloc},
+                                    {Py_tp_methods, table_methods},
+                                    {Py_tp_getset, table_members},
+                                    {Py_sq_length, table_length},
+                                    {Py_mp_length, table_length},
+                                    {0, NULL}};
+static PyType_Spec table_spec = {"gpufl._native.Table", sizeof(struct table_object), 0, Py_TPFLAGS_DEFAULT,
+                                 table_slots};
 
 static PyObject *session_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
@@ -464,8 +470,8 @@ int session_add_types(PyObject *module)
     array_type = (PyTypeObject *)PyType_FromSpec(&array_spec);
     if (!session_type || !table_type || !array_type)
         return -1;
-    if (PyModule_AddObjectRef(module, "Session", (PyObject *)session_type) < 0 ||
-        PyModule_AddObjectRef(module, "Table", (PyObject *)table_type) < 0)
+    if (module_add(module, "Session", (PyObject *)session_type) < 0 ||
+        module_add(module, "Table", (PyObject *)table_type) < 0)
         return -1;
     return PyModule_AddFunctions(module, functions);
 }

@@ -120,7 +120,8 @@ void histogram_edges(int64_t *edges, size_t count, int64_t min, int64_t max, boo
 {
     for (size_t i = 0; i <= count; i++) {
         double part = (double)i / (double)count;
-        double value = is_log ? (double)min * pow((double)max / (double)min, part)
+        /* powl, because the version of pow that came with glibc 2.29 is missing in older ones. */
+        double value = is_log ? (double)((long double)min * powl((long double)max / (long double)min, part))
                               : (double)min + ((double)max + 1 - (double)min) * part;
         edges[i] = (int64_t)value;
         if (i && edges[i] <= edges[i - 1])

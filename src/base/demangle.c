@@ -7,17 +7,26 @@
 
 typedef char *(*demangle_fn)(const char *symbol, char *buffer, size_t *size, int *status);
 
+#ifdef GPUFL_BUNDLED
+/* Part of libsupc++.a, which is in C and needs no other part of the C++ library. */
+extern char *__cxa_demangle(const char *symbol, char *buffer, size_t *size, int *status);
+#endif
+
 static demangle_fn runtime_demangle;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void find_demangler(void)
 {
+#ifdef GPUFL_BUNDLED
+    runtime_demangle = __cxa_demangle;
+#else
     void *symbol = dlsym(RTLD_DEFAULT, "__cxa_demangle");
     if (!symbol) {
         void *library = dlopen("libstdc++.so.6", RTLD_NOW | RTLD_LOCAL);
         symbol = library ? dlsym(library, "__cxa_demangle") : NULL;
     }
     memcpy(&runtime_demangle, &symbol, sizeof symbol);
+#endif
 }
 
 void demangle(const char *symbol, struct bytes *out)

@@ -7,6 +7,24 @@
 #include <string.h>
 #include <unistd.h>
 
+static const struct sibling_function *own_functions;
+static size_t own_function_count;
+
+void sibling_functions_set(const struct sibling_function *functions, size_t count)
+{
+    own_functions = functions;
+    own_function_count = count;
+}
+
+static void *own_function(const char *name)
+{
+    void *found = NULL;
+    for (size_t i = 0; i < own_function_count; i++)
+        if (strcmp(own_functions[i].name, name) == 0)
+            memcpy(&found, &own_functions[i].address, sizeof found);
+    return found;
+}
+
 static void *open_near(const char *name, const void *address)
 {
     static const char *const places[] = {"", GPUFL_LIBRARY_DIR "/", "../lib/", "gpufl/", "../lib/gpufl/"};
@@ -36,10 +54,13 @@ static void *open_near(const char *name, const void *address)
 void *sibling_library_symbol(const char *name, const char *symbol, const void *address, char *reason,
                              size_t reason_size)
 {
+    void *found = own_function(symbol);
+    if (found)
+        return found;
     void *library = open_near(name, address);
     if (!library)
         library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-    void *found = library ? dlsym(library, symbol) : NULL;
+    found = library ? dlsym(library, symbol) : NULL;
     const char *error = found ? NULL : dlerror();
     if (!found)
         snprintf(reason, reason_size, "%s", error ? error : "cannot be loaded");

@@ -30,7 +30,7 @@ void own_wait_end(void)
     atomic_store(&wait->start_ns, begun_ns);
     atomic_store(&wait->end_ns, clock_log_ns());
     atomic_store(&wait->thread_id, current_thread_id());
-    atomic_store(&wait->pthread_low, (uint32_t)pthread_self());
+    atomic_store(&wait->pthread_low, (uint32_t)(uintptr_t)pthread_self());
     atomic_fetch_add(&wait_count, 1);
 }
 

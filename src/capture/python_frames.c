@@ -115,13 +115,15 @@ static int object_visit(struct dl_phdr_info *object, size_t size, void *unused)
 
 static void code_find(void)
 {
+    dl_iterate_phdr(object_visit, NULL);
+#ifdef __GLIBC__ /* others do not know a function's size; its frames stay the interpreter's */
     Dl_info info;
     void *loop, *symbol = NULL;
-    dl_iterate_phdr(object_visit, NULL);
     if (symbol_find("_PyEval_EvalFrameDefault", &loop) && dladdr1(loop, &info, &symbol, RTLD_DL_SYMENT) && symbol) {
         python.loop_start = (uintptr_t)loop;
         python.loop_end = python.loop_start + ((const ElfW(Sym) *)symbol)->st_size;
     }
+#endif
 }
 
 void python_frames_setup(void)

@@ -7,14 +7,23 @@
 #include "capture/stack_speller.h"
 
 #include <dlfcn.h>
-#include <execinfo.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 typedef int (*backtrace_fn)(void **frames, int count);
 
+#ifdef __GLIBC__
+#include <execinfo.h>
 static backtrace_fn unwind = backtrace;
+#else
+static int unwind_nothing(void **frames, int count)
+{
+    (void)frames, (void)count;
+    return 0;
+}
+static backtrace_fn unwind = unwind_nothing;
+#endif
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void find_unwinder(void)

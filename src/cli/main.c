@@ -5,6 +5,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#ifdef GPUFL_STATIC
+#include "agent/agent.h"
+#include "base/sibling_library.h"
+#include "server/server_main.h"
+#include "upload/config_fetch.h"
+#include "upload/post.h"
+#include "upload/upload.h"
+#endif
+
 /* The command that the program is called by: gpufl-monitor is `gpufl monitor`. NULL: none. */
 static const struct command *by_own_name(const char *path)
 {
@@ -34,8 +43,27 @@ static int run(int argc, char **argv)
     return command->run(argc - 1, argv + 1);
 }
 
+#ifdef GPUFL_STATIC
+/* The static program has in it what other builds load. */
+static void functions_register(void)
+{
+    static const struct sibling_function functions[] = {
+        {"gpufl_server_main", (void (*)(void))gpufl_server_main},
+        {"gpufl_upload_run", (void (*)(void))gpufl_upload_run},
+        {"gpufl_upload_check", (void (*)(void))gpufl_upload_check},
+        {"gpufl_upload_post", (void (*)(void))gpufl_upload_post},
+        {"gpufl_config_fetch", (void (*)(void))gpufl_config_fetch},
+        {"gpufl_agent_run", (void (*)(void))gpufl_agent_run},
+    };
+    sibling_functions_set(functions, sizeof functions / sizeof *functions);
+}
+#endif
+
 int main(int argc, char **argv)
 {
+#ifdef GPUFL_STATIC
+    functions_register();
+#endif
     /* Texts that fit are written at the end, where the reason of a failure is known. */
     static char buffer[1 << 18];
     if (!isatty(STDOUT_FILENO))

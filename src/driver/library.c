@@ -101,7 +101,7 @@ static bool try_directory(struct library *library, const char *directory, const 
     if (!strchr(directory, '*'))
         return try_file(library, directory, name, attempt);
     glob_t matches;
-    if (glob(directory, GLOB_ONLYDIR, NULL, &matches) != 0)
+    if (glob(directory, 0, NULL, &matches) != 0)
         return false;
     bool is_open = false;
     /* Last first: the newest of several toolkits. */

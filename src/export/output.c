@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "export/output.h"
 
+#include "base/rename_new.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -86,7 +88,7 @@ static int output_move(const struct output_file *file)
 {
     if (file->may_replace)
         return rename(file->temporary, file->path);
-    if (renameat2(AT_FDCWD, file->temporary, AT_FDCWD, file->path, RENAME_NOREPLACE) == 0)
+    if (rename_new(AT_FDCWD, file->temporary, AT_FDCWD, file->path) == 0)
         return 0;
     if (errno != EINVAL && errno != ENOSYS)
         return -1;

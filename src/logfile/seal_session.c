@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/rename_new.h"
 #include "logfile/line.h"
 #include "logfile/line_source.h"
 #include "logfile/segment.h"
@@ -14,11 +15,11 @@
 /* Never replaces a file: that would lose a part of the log. */
 static int rename_to_new(int dir_fd, const char *from, const char *to)
 {
-    if (!renameat2(dir_fd, from, dir_fd, to, RENAME_NOREPLACE))
+    if (!rename_new(dir_fd, from, dir_fd, to))
         return 0;
     if (errno != EINVAL && errno != ENOSYS)
         return -1;
-    struct stat found; /* for file systems without RENAME_NOREPLACE */
+    struct stat found; /* for file systems without it */
     if (!fstatat(dir_fd, to, &found, AT_SYMLINK_NOFOLLOW)) {
         errno = EEXIST;
         return -1;

@@ -5,6 +5,7 @@
 #include "logfile/session_dir.h"
 
 #include <dirent.h>
+#include <limits.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

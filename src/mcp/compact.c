@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { DIGITS = 6, NUMBER_BYTES_MAX = 40 };
+enum { DIGITS = 6, LARGE_FROM = 100000 /* has DIGITS digits */, NUMBER_BYTES_MAX = 40 };
 
 /* Returns the end of the string that starts here. */
 static const char *string_end(const char *at, const char *end)
@@ -36,7 +36,7 @@ static void number_write(struct bytes *out, const char *at, const char *end)
     memcpy(text, at, size);
     text[size] = '\0';
     double value = strtod(text, NULL);
-    bool is_large = fabs(value) >= pow(10, DIGITS - 1) && fabs(value) < 1e15;
+    bool is_large = fabs(value) >= LARGE_FROM && fabs(value) < 1e15;
     if (is_large)
         bytes_append_format(out, "%.0f", value);
     else

@@ -53,7 +53,9 @@ static int run(const struct server_config *config)
     pthread_sigmask(SIG_BLOCK, &signals, NULL);
     signal(SIGPIPE, SIG_IGN);
     /* Many threads that mostly wait: fewer arenas let them reuse each other's freed memory. */
+#ifdef M_ARENA_MAX
     mallopt(M_ARENA_MAX, MEMORY_ARENAS);
+#endif
     gpufl_status status = server ? server_start(server, config, &problem)
                                  : problem_set(&problem, GPUFL_E_NO_MEMORY, "no memory for the server");
     if (status || !server) {

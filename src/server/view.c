@@ -81,7 +81,9 @@ int view_run(const struct server_command *command)
     /* Before any thread starts, so that none of them receives a signal. */
     pthread_sigmask(SIG_BLOCK, &signals, NULL);
     signal(SIGPIPE, SIG_IGN);
+#ifdef M_ARENA_MAX
     mallopt(M_ARENA_MAX, MEMORY_ARENAS);
+#endif
     gpufl_status status = server_start(server, &config, &problem);
     if (!status) {
         status = view_show(server, command, &problem);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/clickhouse_connection.h"
 
+#include "base/ca_file.h"
 #include "base/clock.h"
 #include "store/clickhouse_error.h"
 
@@ -166,7 +167,8 @@ static bool handle_prepare(const struct ch_connections *connections, CURL *curl,
 #else
     is_good = is_good && !curl_easy_setopt(curl, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
 #endif
-    return is_good && (!location->ca_file[0] || !curl_easy_setopt(curl, CURLOPT_CAINFO, location->ca_file));
+    const char *ca_file = ca_file_choose(location->ca_file);
+    return is_good && (!ca_file || !curl_easy_setopt(curl, CURLOPT_CAINFO, ca_file));
 }
 
 /* After a failure: true if no byte of the body was sent. */

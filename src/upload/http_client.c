@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "upload/http_client.h"
 
+#include "base/ca_file.h"
 #include "format/json.h"
 
 #include <curl/curl.h>
@@ -171,7 +172,8 @@ static bool handle_setup(struct http_client *client, const char *ca_file)
     /* An unresponsive DNS server must not block past the timeout. */
     is_good = is_good && !curl_easy_setopt(curl, CURLOPT_QUICK_EXIT, 1L);
 #endif
-    if (ca_file && *ca_file)
+    ca_file = ca_file_choose(ca_file);
+    if (ca_file)
         is_good = is_good && !curl_easy_setopt(curl, CURLOPT_CAINFO, ca_file);
     return is_good;
 }

@@ -3,6 +3,7 @@
  * the program's, inside CUDA calls: there they are only allocated and queued.
  * Python threads take them from the queue, so that no thread ever waits for the
  * GIL while it holds a CUPTI lock. */
+#include "../instances.h"
 #include "cupti_native.h"
 
 #include <pthread.h>
@@ -305,6 +306,7 @@ static PyMethodDef buffer_methods[] = {
 };
 static PyType_Slot buffer_slots[] = {
     {Py_tp_doc, "The bytes of a full activity buffer, and where its records are."},
+    {Py_tp_new, instance_refused},
     {Py_tp_dealloc, buffer_dealloc},
     {Py_tp_methods, buffer_methods},
     {Py_sq_length, buffer_length},
@@ -312,8 +314,7 @@ static PyType_Slot buffer_slots[] = {
     {Py_bf_getbuffer, buffer_view},
     {0, NULL},
 };
-static PyType_Spec buffer_spec = {"gpufl._cupti.Buffer", sizeof(struct buffer), 0,
-                                  Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, buffer_slots};
+static PyType_Spec buffer_spec = {"gpufl._cupti.Buffer", sizeof(struct buffer), 0, Py_TPFLAGS_DEFAULT, buffer_slots};
 static PyMethodDef functions[] = {
     {"buffer_register", buffers_register, METH_NOARGS,
      "cuptiActivityRegisterCallbacks with the functions of this file."},
