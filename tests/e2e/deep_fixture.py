@@ -26,14 +26,48 @@ def function_word(text):
     return text.split("(")[0]
 
 
+def records_in(found, kind):
+    """How many records of that type the sessions' files have so far."""
+    return sum(file.read_bytes().count(f'"type":"{kind}"'.encode()) for path in found for file in path.glob("*.log"))
+
+
 class Deep(TestCase):
-    def run_engine(self, options, *arguments, directory=None, **variables):
-        """A whole session in which every launch is timed or counted, and no wait of gpufl's own is the program's."""
-        traced = self.trace(*arguments, options=options, env=environment(**SHORT_WINDOWS, **variables), directory=directory)
-        self.assert_whole(traced)
-        session = traced.session
-        self.assert_counted(traced.counts, session)
-        return traced, session
+    def run_engine(self, options, *arguments, directory=None, is_seen=None, **variables):
+        """A whole session in which every launch is timed or counted, and no wait of gpufl's own is the program's. With
+        is_seen it lasts as long as trace_until says."""
+        settings = {"options": options, "env": environment(**SHORT_WINDOWS, **variables), "directory": directory}
+        traced = self.trace_until(is_seen, *arguments, **settings) if is_seen else self.trace(*arguments, **settings)
+        self.assertEqual(traced.returncode, 0, traced.stderr)
+        self.assert_nothing_lost(traced.session)
+        self.assert_counted(traced.counts, traced.session)
+        return traced, traced.session
+
+    def assert_nothing_lost(self, session):
+        """Except intervals that PM sampling missed, because its thread had to wait for a busy machine."""
+        losses = {loss["reason"] for loss in session.records("loss")}
+        self.assertLessEqual(losses, {"pm_gap"})
+        issues = self.verify(session.path)["issues"]
+        self.assertLessEqual({issue["kind"] for issue in issues}, {"loss"} if losses else set(), issues)
+
+    def after(self, is_seen, *kinds):
+        """For trace_until: is_seen, and more records of one of those types were written since."""
+        counts = []
+
+        def is_over(found):
+            if is_seen(found):
+                counts.append(sum(records_in(found, kind) for kind in kinds))
+            return bool(counts) and counts[-1] > counts[0] + 1  # one may have been on its way
+        return is_over
+
+    def calls_are_written(self):
+        """Variables with which the look-alike writes its calls into a file, for is_called."""
+        (self.directory / "calls").unlink(missing_ok=True)
+        return {"FAKE_CALLS": self.directory / "calls"}
+
+    def is_called(self, function, times):
+        """For trace_until: the look-alike's function was called that often."""
+        calls = self.directory / "calls"
+        return lambda _: calls.exists() and calls.read_text().split("\n").count(function) >= times
 
     def assert_counted(self, counts, session):
         rows = len(session.rows("kernel_event_batch")) + len(session.rows("launch_event_batch"))

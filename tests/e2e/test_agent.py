@@ -72,11 +72,13 @@ class Delivery(AgentTest):
     def test_sealing_during_the_upload_changes_nothing(self):
         with Server() as server:
             agent = self.start(server)
-            program = self.program("--run-ms", 2500, "--pause-us", 30, "--scopes", "--copies", rotate_bytes=65536)
+            program = self.program("--until-input-ends", "--pause-us", 30, "--scopes", "--copies", rotate_bytes=65536,
+                                   stdin=subprocess.PIPE)
+            wait_for(lambda: len(list(self.log.glob("*/*.log.zst"))) > 1, "sealed files")
+            program.stdin.close()
             self.assertEqual(program.wait(TIMEOUT_S), 0)
             wait_for(lambda: server.completed, "the end of the session")
             session = sessions(self.log)[0]
-            self.assertGreater(len(list(session.glob("*.log.zst"))), 1)
             self.assertEqual(gpufl("seal", session).returncode, 0)
             before = len(server.windows)
             time.sleep(0.3)

@@ -5,7 +5,7 @@ import shutil
 import subprocess
 
 from amd_code_fixture import RECORDINGS, AmdCodeTest
-from harness import FAKES, SOURCE, Session, TestCase, environment, gpufl, main
+from harness import FAKES, SOURCE, Session, TestCase, environment, gpufl, main, needs
 
 # The kernels of fake_hip_app, mangled as HIP's are.
 KERNELS = """__kernel void _Z5saxpyPf(__global float *x)
@@ -30,6 +30,16 @@ def llvm_objdump():
     return None
 
 
+def can_compile():
+    """Whether this machine's clang builds for AMD's GPUs."""
+    clang = shutil.which("clang") if shutil.which("ld.lld") else None
+    return clang and "amdgcn" in subprocess.run([clang, "-print-targets"], capture_output=True, text=True, check=False).stdout
+
+
+OBJDUMP = llvm_objdump()
+OBJDUMP_NEED = "an llvm-objdump with AMD's targets (tools/setup.sh test installs one)"
+
+
 class AmdCode(AmdCodeTest):
     def report(self, function):
         result = gpufl("report", "--code", function, "--color", "never", self.session,
@@ -43,11 +53,9 @@ class AmdCode(AmdCodeTest):
             self.assertEqual([line.strip() for line in self.report(function).splitlines()],
                              [line.strip() for line in golden.splitlines()])
 
+    @needs(OBJDUMP, OBJDUMP_NEED)
     def test_this_machines_tool_gives_the_session_its_text(self):
-        tool = llvm_objdump()
-        if not tool:
-            self.skipTest("no llvm-objdump with AMD's targets; tools/setup.sh test installs one")
-        self.assertIn("2 functions,", self.disassemble(tool).stdout)
+        self.assertIn("2 functions,", self.disassemble(OBJDUMP).stdout)
         self.assert_golden()
         self.assertTrue(self.verify(self.session)["is_complete"])
 
@@ -73,15 +81,11 @@ class Traced(TestCase):
     """End to end with this machine's compiler and disassembler and a look-alike rocprofiler."""
 
     def compile(self, target):
-        tools = [shutil.which(name) for name in ("clang", "ld.lld")]
-        if not all(tools):
-            self.skipTest("no clang with lld; tools/setup.sh test installs them")
         source, code = self.directory / "kernels.cl", self.directory / "kernels.co"
         source.write_text(KERNELS)
-        result = subprocess.run([tools[0], "--target=amdgcn-amd-amdhsa", f"-mcpu={target}", "-nogpulib", "-g", "-O2", "-x", "cl",
+        result = subprocess.run(["clang", "--target=amdgcn-amd-amdhsa", f"-mcpu={target}", "-nogpulib", "-g", "-O2", "-x", "cl",
                                  "-cl-std=CL2.0", source, "-o", code], capture_output=True, text=True, check=False)
-        if result.returncode:
-            self.skipTest(f"this clang cannot build for {target}: {result.stderr}")
+        self.assertEqual(result.returncode, 0, result.stderr)
         return source, code
 
     def trace_code(self, code, tool):
@@ -94,14 +98,13 @@ class Traced(TestCase):
         self.assert_whole(traced)
         return traced
 
+    @needs(OBJDUMP, OBJDUMP_NEED)
+    @needs(can_compile(), "clang with AMD's targets, and lld (tools/setup.sh test installs them)")
     def test_a_traced_program_has_the_isa_of_its_kernels_with_lines_and_source(self):
-        tool = llvm_objdump()
-        if not tool:
-            self.skipTest("no llvm-objdump with AMD's targets; tools/setup.sh test installs one")
         for target, expected in (("gfx90a", "waves of 64"), ("gfx1030", "waves of 32")):
             with self.subTest(target):
                 source, code = self.compile(target)
-                session = self.trace_code(code, tool).sessions[-1]
+                session = self.trace_code(code, OBJDUMP).sessions[-1]
                 listings = Session(session).records("cubin_disassembly")
                 self.assertEqual({listing["function_name"] for listing in listings}, {"_Z5saxpyPf", "_Z5scalePf"})
                 report = gpufl("report", "--code", "saxpy", session, env=environment(GPUFL_LLVM_OBJDUMP="/nowhere"))

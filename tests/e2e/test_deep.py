@@ -8,7 +8,7 @@ import signal
 import subprocess
 import time
 
-from deep_fixture import DEEP, ENGINES, KERNELS, PC, SASS, SCOPES, SHORT_WINDOWS, WARPS, Deep, final_capabilities
+from deep_fixture import DEEP, ENGINES, KERNELS, PC, SASS, SCOPES, SHORT_WINDOWS, WARPS, Deep, final_capabilities, records_in
 from harness import FAKE_APP, GPUFL, TIMEOUT_S, Session, TestCase, Traced, environment, gpufl, main, sessions
 
 FIRST_PATCHED_PC = 0x4000  # of the fake GPU
@@ -47,8 +47,13 @@ class SassMetrics(Deep):
 
 
 class Alternation(Deep):
+    @staticmethod
+    def has_alternated(found):
+        return records_in(found, "deep_window_event") > 5 and records_in(found, "profile_sample_batch") > 2
+
     def test_windows_share_the_run_without_overlap(self):
-        traced, session = self.run_engine(DEEP, "--launches", 600, "--kernel-us", 20, "--sync-every", 20, "--pause-us", 100)
+        traced, session = self.run_engine(DEEP, "--kernel-us", 20, "--sync-every", 20, "--pause-us", 100,
+                                          is_seen=self.has_alternated)
         self.assert_granted(session, "Deep", "pc_sampling", "sass_metrics", "kernel_events")
         windows = sorted(session.records("deep_window_event"), key=lambda window: window["start_ns"])
         self.assertGreater(len(windows), 3)
@@ -72,7 +77,8 @@ class Alternation(Deep):
         self.assertEqual([window["requested_duration_ms"] for window in windows[:4]], [500, 2000, 500, 2000])
 
     def test_no_sample_is_of_code_that_was_patched_to_be_counted(self):
-        traced, session = self.run_engine(DEEP, "--launches", 600, "--kernel-us", 20, "--sync-every", 20, "--pause-us", 100)
+        traced, session = self.run_engine(DEEP, "--kernel-us", 20, "--sync-every", 20, "--pause-us", 100,
+                                          is_seen=self.has_alternated)
         samples = self.samples(session, 0)
         self.assertTrue(samples)
         self.assertLess(max(row["pc_offset"] for row in samples), FIRST_PATCHED_PC)
@@ -129,7 +135,7 @@ class BusyGpu(Deep):
     def test_a_break_that_cannot_begin_delays_no_launch(self):
         options = [*PC, "--pc-share", 50]
         long = self.trace_until(TIMEOUT_S, "long", options, "--kernel-us", 1000000, "--pause-us", 10000, "--run-ms", 3000)
-        self.assertGreater(long.counts["kernels"], 100)
+        self.assertGreater(long.counts["kernels"], 3)  # not one a second, as if each waited for the GPU
         short = self.trace_until(self.END_S, "short", options, "--kernel-us", 30000000, "--launches", 1)
         self.assertEqual([window["close_reason"] for window in short.session.records("deep_window_event")],
                          ["session_stop"])
@@ -222,9 +228,12 @@ class Switching(Deep):
     """A call fails while Deep switches from one data source to the other."""
 
     def run_with(self, fault, options=DEEP, **variables):
-        traced = self.trace("--launches", 3000, "--kernel-us", 20, "--sync-every", 20, "--pause-us", 100, options=options,
-                            env=environment(**SHORT_WINDOWS, FAKE_FAULTS=fault, **variables),
-                            directory=self.directory / fault.translate(str.maketrans("=@:; ", "-----")))
+        """The program launches on after the call that fails."""
+        function, number = re.search(r"fail=(\w+)@(\d+):", fault).groups()
+        traced = self.trace_until(
+            self.after(self.is_called(function, int(number)), "kernel_event_batch", "launch_event_batch"), "--kernel-us", 20,
+            "--sync-every", 20, "--pause-us", 100, options=options, directory=self.directory / re.sub(r"\W", "-", fault),
+            env=environment(**SHORT_WINDOWS, FAKE_FAULTS=fault, **variables, **self.calls_are_written()))
         self.assertEqual(traced.returncode, 0, traced.stderr)
         windows = sorted(traced.session.records("deep_window_event"), key=lambda window: window["start_ns"])
         losses = {loss["reason"] for loss in traced.session.records("loss")}
@@ -252,7 +261,7 @@ class Switching(Deep):
                 self.assertEqual(losses, set())
                 self.assertIn(("sass_metrics", "counting_failed"), windows)
                 self.assertEqual(windows[-1], ("pc_sampling", "session_stop"))
-                self.assertGreater(len(traced.session.rows("kernel_event_batch")), 1500)
+                self.assertTrue(traced.session.rows("kernel_event_batch"))
 
     def test_counting_that_ends_early_is_in_the_log(self):
         _, windows, _ = self.run_with("fail=cuptiSassMetricsEnable@2:1")
@@ -263,7 +272,7 @@ class Switching(Deep):
         traced, _, losses = self.run_with("fail=cuptiActivityDisable@1:1; fail=cuptiPCSamplingEnable@1:1", SASS)
         self.assertEqual(losses, set())
         self.assertNotIn("PC sampling:", traced.stderr)
-        self.assertEqual(len(traced.session.rows("kernel_event_batch")), 3000)
+        self.assertEqual(len(traced.session.rows("kernel_event_batch")), traced.counts["kernels"])
 
 
 class Life(Deep):

@@ -39,7 +39,7 @@ def has_lines(directory):
 def run_and_kill(directory, delay_s, is_launched, workload):
     """Kills the program delay_s after its log was created (negative: -delay_s after its start)."""
     env = environment(GPUFL_LOG_ROTATE_BYTES=random.Random(delay_s).choice([65536, 200000, None]))
-    program = [FAKE_APP, "--run-ms", "20000", *workload]
+    program = [FAKE_APP, "--run-ms", "600000", *workload]
     if is_launched:
         program = [GPUFL, "trace", "--sample-ms", "5", "-o", directory, "--", *program]
     else:

@@ -3,7 +3,8 @@
 import collections
 import os
 
-from deep_fixture import CUBIN, DEEP, PC, PM, SHORT_WINDOWS, USUAL_END, Deep, final_capabilities, function_word
+from deep_fixture import (CUBIN, DEEP, PC, PM, SHORT_WINDOWS, USUAL_END, Deep, final_capabilities, function_word,
+                          records_in)
 from harness import environment, gpufl, main
 
 
@@ -75,7 +76,9 @@ class Breaks(Deep):
     APP = ("--launches", 800, "--kernel-us", 20, "--pause-us", 500)
 
     def test_every_kernel_is_timed_and_samples_are_of_windows(self):
-        traced, session = self.run_engine(self.SHARE, *self.APP, GPUFL_PC_SAMPLING_CYCLE_MS=80)
+        traced, session = self.run_engine(
+            self.SHARE, *self.APP, GPUFL_PC_SAMPLING_CYCLE_MS=80, is_seen=lambda found:
+            records_in(found, "deep_window_event") > 3 and records_in(found, "profile_sample_batch") > 1)
         self.assert_granted(session, "PcSampling", "pc_sampling", "kernel_events", "cubin_disassembly")
         self.assertEqual(len(session.rows("kernel_event_batch")), traced.counts["kernels"])
         windows = sorted(session.records("deep_window_event"), key=lambda window: window["start_ns"])
@@ -93,21 +96,23 @@ class Breaks(Deep):
     def test_a_graph_that_is_captured_meanwhile_stays_whole(self):
         for name, options in {"PcSampling": self.SHARE, "Deep": DEEP}.items():
             with self.subTest(name):
-                traced = self.trace("--launches", 400, "--pause-us", 500, "--graphs", "--capture-ms", 300, options=options,
-                                    env=environment(GPUFL_PC_SAMPLING_CYCLE_MS=80, **SHORT_WINDOWS),
-                                    directory=self.directory / name)
+                least = 2 if name == "PcSampling" else 0
+                env = environment(GPUFL_PC_SAMPLING_CYCLE_MS=80, **SHORT_WINDOWS, **self.calls_are_written())
+                is_launched = self.is_called("cudaLaunchKernel", 110)  # after a hundred the graph is launched
+                traced = self.trace_until(
+                    lambda found: is_launched(found) and records_in(found, "deep_window_event") > least, "--pause-us", 500,
+                    "--graphs", "--capture-ms", 300, options=options, env=env, directory=self.directory / name)
                 self.assertEqual(traced.returncode, 0, traced.stderr)
-                self.assertEqual(traced.counts["graph_launches"], 4)
+                self.assertGreater(traced.counts["graph_launches"], 0)
                 windows = traced.session.records("deep_window_event")
-                self.assertGreater(len(windows), 2 if name == "PcSampling" else 0)
                 self.assertEqual(len([window for window in windows if window["source"] == "sass_metrics"]),
                                  1 if name == "Deep" else 0)
 
     def test_a_switch_that_hangs_in_cupti_is_reported_and_launches_continue(self):
-        traced = self.trace(*self.APP, options=[*PC, "--pc-share", 50], env=environment(
+        traced = self.trace("--launches", 3000, *self.APP[2:], options=[*PC, "--pc-share", 50], env=environment(
             GPUFL_PC_SAMPLING_CYCLE_MS=20, FAKE_FAULTS="fail=cuptiPCSamplingDisable@2:-1", **USUAL_END,
             ASAN_OPTIONS=os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"))  # CUPTI still uses it
-        self.assertEqual((traced.returncode, traced.counts["kernels"]), (0, 800))
+        self.assertEqual((traced.returncode, traced.counts["kernels"]), (0, 3000))
         self.assertIn("launches were held for 10000 ms", traced.stderr)
         windows = traced.session.records("deep_window_event")
         self.assertEqual([(window["window_id"], window["close_reason"]) for window in windows],
@@ -126,32 +131,40 @@ class Breaks(Deep):
         self.assertIn("from switching sampling off", causes[0])
 
     def test_a_context_that_cannot_be_switched_off_ends_the_breaks_and_the_others_are_sampled_on(self):
-        traced = self.trace("--threads", 3, "--contexts", 3, "--run-ms", 1000, "--kernel-us", 400, "--sync-every", 4,
-                            options=[*PC, "--pc-share", 50], env=environment(
-                                GPUFL_PC_SAMPLING_CYCLE_MS=20, FAKE_FAULTS="fail=cuptiPCSamplingDisable@12:999"))
+        traced = self.trace_until(
+            self.after(self.is_called("cuptiPCSamplingDisable", 12), "profile_sample_batch"), "--threads", 3, "--contexts", 3,
+            "--kernel-us", 400, "--sync-every", 4, options=[*PC, "--pc-share", 50],
+            env=environment(GPUFL_PC_SAMPLING_CYCLE_MS=20, FAKE_FAULTS="fail=cuptiPCSamplingDisable@12:999",
+                            **self.calls_are_written()))
         self.assertIn("PC sampling takes no more breaks", traced.stderr)
         windows = traced.session.records("deep_window_event")
         self.assertEqual([window["close_reason"] for window in windows], ["deadline"] * (len(windows) - 1) + ["session_stop"])
         self.assertEqual([window["window_id"] for window in windows], list(range(1, len(windows) + 1)))
         self.assertIn(len(windows), {row["window_id"] for row in self.samples(traced.session, 0)})
 
-    def windows_with_fault(self, fault, cycle_ms):
-        traced = self.trace(*self.APP, options=self.SHARE, directory=self.directory / fault, env=environment(
-            GPUFL_PC_SAMPLING_CYCLE_MS=cycle_ms, GPUFL_PC_SAMPLING_DRAIN_MS=20, FAKE_FAULTS=f"fail={fault}:999"))
+    def windows_with_fault(self, function, number, cycle_ms):
+        fault = f"fail={function}@{number}:999"
+        traced = self.trace_until(
+            self.after(self.is_called(function, int(number.replace("*", "1"))), "kernel_event_batch"), *self.APP,
+            options=self.SHARE, directory=self.directory / function,
+            env=environment(GPUFL_PC_SAMPLING_CYCLE_MS=cycle_ms, GPUFL_PC_SAMPLING_DRAIN_MS=20, FAKE_FAULTS=fault,
+                            **self.calls_are_written()))
         return [window["close_reason"] for window in traced.session.records("deep_window_event")]
 
     def test_where_no_context_is_sampled_there_is_no_window(self):
-        self.assertEqual(self.windows_with_fault("cuptiPCSamplingEnable@*", 80), [])
+        self.assertEqual(self.windows_with_fault("cuptiPCSamplingEnable", "*", 80), [])
 
     def test_a_window_ends_with_the_last_context_that_is_sampled(self):
-        self.assertEqual(self.windows_with_fault("cuptiPCSamplingGetData@12", 60000), ["sampling_failed"])
-        *before, last = self.windows_with_fault("cuptiPCSamplingDisable@2", 80)
+        self.assertEqual(self.windows_with_fault("cuptiPCSamplingGetData", "12", 60000), ["sampling_failed"])
+        *before, last = self.windows_with_fault("cuptiPCSamplingDisable", "2", 80)
         self.assertEqual((set(before), last), ({"deadline"}, "sampling_failed"))
 
     def test_breaks_are_taken_by_default_but_not_with_a_share_of_100(self):
-        _, session = self.run_engine(PC, *self.APP, GPUFL_PC_SAMPLING_CYCLE_MS=80)
+        _, session = self.run_engine(PC, *self.APP, GPUFL_PC_SAMPLING_CYCLE_MS=80,
+                                     is_seen=lambda found: records_in(found, "deep_window_event") > 2)
         self.assertEqual({window["requested_duration_ms"] for window in session.records("deep_window_event")}, {12, 8})
         _, session = self.run_engine([*PC, "--pc-share", 100], *self.APP, directory=self.directory / "all",
+                                     is_seen=lambda found: records_in(found, "profile_sample_batch"),
                                      GPUFL_PC_SAMPLING_CYCLE_MS=80)
         self.assertEqual(session.records("deep_window_event"), [])
         self.assertTrue(self.samples(session, 0))
@@ -174,6 +187,10 @@ class Breaks(Deep):
 class PmSampling(Deep):
     APP = ("--launches", 400, "--kernel-us", 20, "--pause-us", 1000)
 
+    @staticmethod
+    def has_samples(found):
+        return records_in(found, "pm_sample_batch") > 1
+
     def test_a_program_that_ends_at_once_leaves_nothing_pending(self):
         for turn in range(10):
             _, session = self.run_engine(PM, "--launches", 1, directory=self.directory / str(turn))
@@ -194,12 +211,13 @@ class PmSampling(Deep):
                              rf"\n COUNTERS OVER TIME   not recorded \({why}\)\n")
 
     def test_the_report_counts_samples_that_could_not_be_used(self):
-        traced = self.trace(*self.APP, options=PM, env=environment(FAKE_FAULTS="pm_zero_every=1"))
+        traced = self.trace_until(lambda found: records_in(found, "loss"), *self.APP, options=PM,
+                                  env=environment(FAKE_FAULTS="pm_zero_every=1"))
         self.assertRegex(gpufl("report", traced.session.path).stdout,
                          r"\n COUNTERS OVER TIME   not recorded \(none of the \d+ samples could be used\)\n")
 
     def test_samples_at_the_interval_beside_every_kernel(self):
-        traced, session = self.run_engine(PM, *self.APP)
+        traced, session = self.run_engine(PM, *self.APP, is_seen=self.has_samples)
         self.assertEqual(len(session.rows("kernel_event_batch")), traced.counts["kernels"])
         self.assert_granted(session, "Trace", "pm_sampling", "kernel_events")
         config = session.first("pm_sampling_config")
@@ -209,8 +227,8 @@ class PmSampling(Deep):
         self.assertTrue(all(450000 < after - before for before, after in zip(times, times[1:])))
 
     def test_a_full_hardware_buffer_is_reported_and_sampling_continues(self):
-        traced = self.trace("--launches", 800, "--kernel-us", 20, "--pause-us", 1000, options=PM,
-                            env=environment(FAKE_FAULTS="pm_full_at=2"))
+        traced = self.trace_until(self.after(lambda found: records_in(found, "loss"), "pm_sample_batch"), *self.APP,
+                                  options=PM, env=environment(FAKE_FAULTS="pm_full_at=2"))
         losses = [loss for loss in traced.session.records("loss") if loss["reason"] == "pm_overflow"]
         self.assertEqual(len(losses), 1)
         self.assertRegex(losses[0]["cause"], r"^the hardware buffer of 64 MiB was full \d+ ms after the last read$")
@@ -219,7 +237,8 @@ class PmSampling(Deep):
     def test_a_metric_that_the_gpu_lacks_is_named_and_not_a_loss(self):
         for fault in ("missing_metric", "uncountable_metric"):
             with self.subTest(fault):
-                _, session = self.run_engine(PM, *self.APP, FAKE_FAULTS=fault + "=nvlrx", directory=self.directory / fault)
+                _, session = self.run_engine(PM, *self.APP, FAKE_FAULTS=fault + "=nvlrx", directory=self.directory / fault,
+                                             is_seen=self.has_samples)
                 config = session.first("pm_sampling_config")
                 self.assertEqual(config["skipped_metrics"], ["nvlrx__bytes.sum.per_second"])
                 names = session.dictionary("metric_dict")
