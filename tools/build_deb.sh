@@ -57,7 +57,7 @@ install_all() {
     rm "$root/usr/share/doc/gpufl/LICENSE"
     find "$root/usr/share/gpufl" -name README.md -delete
     find "$root/usr/share/man" -name '*.1' -exec gzip -9n {} +
-    strip --strip-debug --enable-deterministic-archives "$root/usr/lib/libgpufl.a"
+    strip --strip-debug --remove-section=.comment --enable-deterministic-archives "$root/usr/lib/libgpufl.a"
     find "$root/usr/bin" "$root/usr/lib" -type f | while read -r file; do
         case $(head -c 4 "$file" | tr -d '\0') in
         ?ELF) strip --strip-unneeded --remove-section=.comment --remove-section=.note "$file" ;;
