@@ -103,8 +103,8 @@ static double repetition(const struct sequence *sequence, size_t period)
 /* 0: none. Of those that fit equally well, the shortest one. */
 static size_t period_choose(const struct sequence *sequence, const struct recurrence *slots)
 {
-    size_t candidates[candidates_max], count = 0, best = 0, sampled = sequence->count - sequence->sample;
-    double fits[candidates_max], best_fit = 0.9;
+    size_t candidates[candidates_max] = {0}, count = 0, best = 0, sampled = sequence->count - sequence->sample;
+    double fits[candidates_max] = {0}, best_fit = 0.9;
     for (size_t slot = 0; slot < slot_count && count < candidates_max; slot++) {
         size_t at = 0, period = slots[slot].distance;
         while (at < count && candidates[at] != period)
