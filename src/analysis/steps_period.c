@@ -9,10 +9,11 @@
 
 enum { sampled_max = 1 << 18, periods_min = 5, candidates_max = 32, run_kernels = 8, slot_count = 1 << 16 };
 
-/* The kernels of one stream, in order. The sample is the end of the sequence, where a program runs steadily. */
+/* The last kernels of one stream, in order: there a program runs steadily. */
 struct sequence {
+    uint64_t stream;
     uint32_t *ids, *rows;
-    size_t count, sample; /* sample: index of its first kernel */
+    size_t count;
 };
 
 /* How the runs with the same hash recur in the sample. */
@@ -26,12 +27,12 @@ static uint64_t stream_of(const struct kernel_columns *kernels, size_t row)
     return (uint64_t)kernels->device[row] << 32 | kernels->stream_id[row];
 }
 
-/* The stream that more than half of the kernels ran on; any other if there is none (Boyer and Moore's vote). */
+/* The stream that more than half of the last kernels ran on; any other if there is none (Boyer and Moore's vote). */
 static uint64_t main_stream(const struct kernel_columns *kernels)
 {
     uint64_t stream = 0;
     size_t votes = 0;
-    for (size_t i = 0; i < kernels->count; i++) {
+    for (size_t i = kernels->count > sampled_max ? kernels->count - sampled_max : 0; i < kernels->count; i++) {
         if (!votes)
             stream = stream_of(kernels, i);
         if (stream_of(kernels, i) == stream)
@@ -44,18 +45,20 @@ static uint64_t main_stream(const struct kernel_columns *kernels)
 
 static bool sequence_make(struct sequence *sequence, const struct kernel_columns *kernels)
 {
-    uint64_t stream = main_stream(kernels);
-    sequence->ids = malloc((kernels->count + 1) * sizeof *sequence->ids);
-    sequence->rows = malloc((kernels->count + 1) * sizeof *sequence->rows);
+    size_t first = kernels->count;
+    sequence->stream = main_stream(kernels);
+    for (size_t count = 0; first > 0 && count < sampled_max; first--)
+        count += stream_of(kernels, first - 1) == sequence->stream;
+    sequence->ids = malloc((sampled_max + 1) * sizeof *sequence->ids);
+    sequence->rows = malloc((sampled_max + 1) * sizeof *sequence->rows);
     if (!sequence->ids || !sequence->rows)
         return false;
-    for (size_t i = 0; i < kernels->count; i++) {
-        if (stream_of(kernels, i) != stream)
+    for (size_t i = first; i < kernels->count; i++) {
+        if (stream_of(kernels, i) != sequence->stream)
             continue;
         sequence->ids[sequence->count] = kernels->kernel_id[i];
         sequence->rows[sequence->count++] = (uint32_t)i;
     }
-    sequence->sample = sequence->count > sampled_max ? sequence->count - sampled_max : 0;
     return true;
 }
 
@@ -70,7 +73,7 @@ static uint32_t slot_of(const uint32_t *ids)
 static void recurrences_find(const struct sequence *sequence, const struct kernel_columns *kernels,
                              struct recurrence *slots)
 {
-    for (size_t i = sequence->sample; i + run_kernels <= sequence->count; i++) {
+    for (size_t i = 0; i + run_kernels <= sequence->count; i++) {
         struct recurrence *run = &slots[slot_of(sequence->ids + i)];
         uint32_t row = sequence->rows[i], before = i ? sequence->rows[i - 1] : row;
         int64_t idle_ns =
@@ -93,23 +96,22 @@ static bool is_regular(const struct recurrence *run)
 /* The share of kernels that run again `period` kernels later. */
 static double repetition(const struct sequence *sequence, size_t period)
 {
-    size_t same = 0, count = sequence->count - sequence->sample - period;
-    const uint32_t *ids = sequence->ids + sequence->sample;
+    size_t same = 0, count = sequence->count - period;
     for (size_t i = 0; i < count; i++)
-        same += ids[i] == ids[i + period];
+        same += sequence->ids[i] == sequence->ids[i + period];
     return (double)same / (double)count;
 }
 
 /* 0: none. Of those that fit equally well, the shortest one. */
 static size_t period_choose(const struct sequence *sequence, const struct recurrence *slots)
 {
-    size_t candidates[candidates_max] = {0}, count = 0, best = 0, sampled = sequence->count - sequence->sample;
+    size_t candidates[candidates_max] = {0}, count = 0, best = 0;
     double fits[candidates_max] = {0}, best_fit = 0.9;
     for (size_t slot = 0; slot < slot_count && count < candidates_max; slot++) {
         size_t at = 0, period = slots[slot].distance;
         while (at < count && candidates[at] != period)
             at++;
-        if (at == count && is_regular(&slots[slot]) && period * periods_min <= sampled) {
+        if (at == count && is_regular(&slots[slot]) && period * periods_min <= sequence->count) {
             fits[count] = repetition(sequence, period);
             candidates[count++] = period;
         }
@@ -135,20 +137,38 @@ static size_t period_begin(const struct recurrence *slots, size_t period)
     return begin;
 }
 
+/* Whether the stream's kernels from this row on are the run. */
+static bool has_run(const struct kernel_columns *kernels, size_t row, const struct sequence *sequence, size_t begin)
+{
+    size_t at = 0;
+    for (; at < run_kernels && row < kernels->count; row++) {
+        if (stream_of(kernels, row) != sequence->stream)
+            continue;
+        if (kernels->kernel_id[row] != sequence->ids[begin + at])
+            return false;
+        at++;
+    }
+    return at == run_kernels;
+}
+
 static bool period_steps(struct steps *steps, const struct sequence *sequence, const struct session_model *model,
                          size_t begin)
 {
-    enum { run_bytes = run_kernels * sizeof *sequence->ids };
-    size_t count = 0;
-    for (size_t i = 0; i + run_kernels <= sequence->count; i++)
-        count += !memcmp(sequence->ids + i, sequence->ids + begin, run_bytes);
-    steps->items = malloc((count + 1) * sizeof *steps->items);
-    if (!steps->items)
-        return false;
-    for (size_t i = 0; i + run_kernels <= sequence->count; i++) {
-        int64_t begin_ns = model->kernels.start_ns[sequence->rows[i]];
-        if (memcmp(sequence->ids + i, sequence->ids + begin, run_bytes) != 0)
+    const struct kernel_columns *kernels = &model->kernels;
+    const uint32_t first = sequence->ids[begin];
+    size_t capacity = 0;
+    for (size_t i = 0; i < kernels->count; i++) {
+        if (kernels->kernel_id[i] != first || stream_of(kernels, i) != sequence->stream ||
+            !has_run(kernels, i, sequence, begin))
             continue;
+        if (steps->count == capacity) {
+            capacity = capacity * 2 + 1024;
+            struct step *grown = realloc(steps->items, capacity * sizeof *grown);
+            if (!grown)
+                return false;
+            steps->items = grown;
+        }
+        int64_t begin_ns = kernels->start_ns[i];
         if (steps->count)
             steps->items[steps->count - 1].end_ns = begin_ns;
         steps->items[steps->count++] = (struct step){.begin_ns = begin_ns, .end_ns = begin_ns};
@@ -156,7 +176,7 @@ static bool period_steps(struct steps *steps, const struct sequence *sequence, c
     steps->count -= steps->count > 0; /* the last period has no end */
     steps->source = STEPS_PERIOD;
     steps->thread_id = ID_UNKNOWN;
-    steps->name = session_text(model, DICTIONARY_KERNEL, sequence->ids[begin]);
+    steps->name = session_text(model, DICTIONARY_KERNEL, first);
     steps->name_size = steps->name ? strlen(steps->name) : 0;
     return true;
 }
