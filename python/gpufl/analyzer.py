@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 # Parts of the text report, as bits: enum report_section of src/analysis/report.h.
 _SECTIONS = {name: 1 << bit for bit, name in enumerate((
-    "header", "time", "kernels", "kinds", "steps", "scopes", "scope_kernels", "stalls", "code", "counters", "metrics", "pm", "sources", "copies", "syncs",
+    "header", "time", "kernels", "kinds", "steps", "scopes", "scope_kernels", "operators", "stalls", "code", "counters", "metrics", "pm", "sources", "copies", "syncs",
     "memory", "graphs", "system", "insights", "losses"))}
 
 
@@ -223,6 +223,15 @@ class GpuFlightSession:
         frame = pandas.DataFrame(summary.get("list", []), columns=["step", "begin_ns", "duration_ns", "kernels"],
                                  dtype="int64")
         return frame.assign(is_warmup=frame.step <= summary.get("warmup", 0))
+
+    @functools.cached_property
+    def operators(self) -> "pandas.DataFrame":
+        """GPU time of kernels by operator, most time first: name, total_ns, forward_ns, backward_ns, optimizer_ns, share,
+        count. Each kernel counts for its innermost operator."""
+        import pandas
+
+        return pandas.DataFrame(self.analysis["operators"], columns=[
+            "name", "total_ns", "forward_ns", "backward_ns", "optimizer_ns", "share", "count"])
 
     def report_text(self, *sections: str, top_n: int = 10, is_wide: bool = False) -> str:
         """The text report, or the given sections of it."""

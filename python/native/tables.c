@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tables.h"
 
+#include "analysis/scope_kind.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -128,6 +130,38 @@ static void add_kinds(struct column_table *table, struct rows kernel_ids)
     free(texts);
 }
 
+/* The operators that each row's work was launched in. */
+static void add_operations(struct column_table *table, struct rows ids)
+{
+    const struct session_model *model = table->share->model;
+    const char **texts = calloc(3 * (model->operation_count + 1), sizeof *texts);
+    const char **paths = texts + model->operation_count + 1, **directions = paths + model->operation_count + 1;
+    table->has_failed |= !texts;
+    for (size_t i = 1; texts && i < model->operation_count; i++) {
+        const struct operation *operation = &model->operations[i];
+        texts[i] = operation->name;
+        paths[i] = operation->path;
+        directions[i] = direction_name(session_direction(operation));
+    }
+    if (texts) {
+        table_add_ids(table, "operator", ids, texts, (uint32_t)model->operation_count + 1);
+        table_add_ids(table, "operator_path", ids, paths, (uint32_t)model->operation_count + 1);
+        table_add_ids(table, "direction", ids, directions, (uint32_t)model->operation_count + 1);
+    }
+    free(texts);
+}
+
+/* first: the number of the table's first row among kernels, copies and memsets. */
+static void add_inferred(struct column_table *table, size_t first)
+{
+    const uint8_t *inferred = table->share->model->inferred;
+    uint8_t *values = table_add_room(table, "scope_inferred", COLUMN_BOOL);
+    if (values)
+        memset(values, 0, table->row_count);
+    if (values && inferred)
+        memcpy(values, inferred + first, table->row_count);
+}
+
 static struct column_table *table_kernels(struct session_share *share)
 {
     const struct session_model *model = share->model;
@@ -152,6 +186,8 @@ static struct column_table *table_kernels(struct session_share *share)
     table_add_nullable(table, "graph_id", COLUMN_U32, DENSE(kernels->graph_id), 0);
     table_add_dictionary(table, "call_stack", DENSE(kernels->stack_id), DICTIONARY_FUNCTION);
     add_kinds(table, DENSE(kernels->kernel_id));
+    add_operations(table, DENSE(kernels->operation));
+    add_inferred(table, 0);
     return table;
 }
 
@@ -213,6 +249,7 @@ static void add_span(struct column_table *table, const struct gpu_span *first, s
     table_add_nullable(table, "api_start_ns", COLUMN_I64, SPAN(api_start_ns), TIME_UNKNOWN);
     table_add_nullable(table, "api_duration_ns", COLUMN_U32, SPAN(api_duration_ns), API_DURATION_UNKNOWN);
     table_add_nullable(table, "graph_id", COLUMN_U32, SPAN(graph_id), 0);
+    add_operations(table, SPAN(operation));
 #undef SPAN
 }
 
@@ -289,72 +326,6 @@ static struct column_table *table_allocs(struct session_share *share)
     table_add_scope(table, FIELD(events, scope));
     table_add_nullable(table, "device_id", COLUMN_U16, FIELD(events, device), DEVICE_UNKNOWN);
     table_add_nullable(table, "thread_id", COLUMN_U32, FIELD(events, thread_id), ID_UNKNOWN);
-    return table;
-}
-
-/* The last part of each scope's path. */
-static void add_scope_names(struct column_table *table)
-{
-    const struct session_model *model = table->share->model;
-    const char **names = calloc(model->scope_count + 1, sizeof *names);
-    for (size_t i = 0; names && i < model->scope_count; i++) {
-        const char *path = session_text(model, DICTIONARY_SCOPE_NAME, model->scopes[i].path_id);
-        const char *bar = path ? strrchr(path, '|') : NULL;
-        names[i] = bar ? bar + 1 : path;
-    }
-    if (names)
-        table_add_texts(table, "name", DENSE(names));
-    else
-        table->has_failed = true;
-    free(names);
-}
-
-static void add_scope_durations(struct column_table *table)
-{
-    const struct session_model *model = table->share->model;
-    uint8_t *is_unknown = NULL;
-    int64_t *durations = table_add_nullable_room(table, "duration_ns", COLUMN_I64, &is_unknown);
-    for (size_t i = 0; durations && i < model->scope_count; i++) {
-        const struct scope_instance *scope = &model->scopes[i];
-        is_unknown[i] = scope->begin_ns == TIME_UNKNOWN || scope->end_ns == TIME_UNKNOWN;
-        durations[i] = is_unknown[i] ? 0 : scope->end_ns - scope->begin_ns;
-    }
-}
-
-static struct column_table *table_scope_events(struct session_share *share)
-{
-    const struct session_model *model = share->model;
-    const struct scope_instance *scopes = model->scopes;
-    struct column_table *table = table_make(share, model->scope_count);
-    if (!table)
-        return NULL;
-    add_scope_names(table);
-    table_add_dictionary(table, "path", FIELD(scopes, path_id), DICTIONARY_SCOPE_NAME);
-    table_add_dictionary(table, "tag", FIELD(scopes, tag_id), DICTIONARY_TAG);
-    table_add_nullable(table, "begin_ns", COLUMN_I64, FIELD(scopes, begin_ns), TIME_UNKNOWN);
-    table_add_nullable(table, "end_ns", COLUMN_I64, FIELD(scopes, end_ns), TIME_UNKNOWN);
-    add_scope_durations(table);
-    table_add_nullable(table, "thread_id", COLUMN_U32, FIELD(scopes, thread_id), ID_UNKNOWN);
-    table_add(table, "depth", COLUMN_U16, FIELD(scopes, depth));
-    table_add_nullable(table, "parent_row", COLUMN_U32, FIELD(scopes, parent), ID_UNKNOWN);
-    table_add_nullable(table, "repeat", COLUMN_U32, FIELD(scopes, repeat), 0);
-    table_add(table, "warmup", COLUMN_U32, FIELD(scopes, warmup));
-    table_add_words(table, "source", FIELD(scopes, source), "scope_source");
-    table_add(table, "scope_instance_id", COLUMN_U64, FIELD(scopes, id));
-    return table;
-}
-
-static struct column_table *table_adoptions(struct session_share *share)
-{
-    const struct scope_adoption *adoptions = share->model->adoptions;
-    struct column_table *table = table_make(share, share->model->adoption_count);
-    if (!table)
-        return NULL;
-    table_add_scope(table, FIELD(adoptions, scope));
-    table_add(table, "start_ns", COLUMN_I64, FIELD(adoptions, start_ns));
-    table_add(table, "duration_ns", COLUMN_I64, FIELD(adoptions, duration_ns));
-    table_add_nullable(table, "thread_id", COLUMN_U32, FIELD(adoptions, thread_id), ID_UNKNOWN);
-    table_add_words(table, "origin", FIELD(adoptions, origin), "adoption_origin");
     return table;
 }
 

@@ -26,5 +26,8 @@ struct column_table *table_scope_samples(struct session_share *share);
 struct column_table *table_perf(struct session_share *share);
 struct column_table *table_pm_samples(struct session_share *share);
 struct column_table *table_untimed_launches(struct session_share *share);
+/* tables_scopes.c */
+struct column_table *table_scope_events(struct session_share *share);
+struct column_table *table_adoptions(struct session_share *share);
 
 #endif

@@ -52,8 +52,8 @@ gpufl_status analysis_make(struct analysis *analysis, const struct session_model
 gpufl_status analysis_make_with(struct analysis *analysis, const struct session_model *model, enum code_effort effort)
 {
     static gpufl_status (*const steps[])(struct analysis *) = {
-        time_use_make, slowdown_make,  hotspots_make,   kind_totals_make, scope_tree_make, scope_tags_make,
-        steps_make,    transfers_make, memory_use_make, system_use_make,  insights_make,
+        time_use_make,        slowdown_make, hotspots_make,  kind_totals_make, scope_tree_make, scope_tags_make,
+        operator_totals_make, steps_make,    transfers_make, memory_use_make,  system_use_make, insights_make,
     };
     memset(analysis, 0, sizeof *analysis);
     analysis->model = model;
@@ -83,6 +83,7 @@ void analysis_free(struct analysis *analysis)
     scope_kernels_free(&analysis->scope_kernels);
     scope_tags_free(&analysis->scope_tags);
     steps_free(&analysis->steps);
+    free(analysis->operators);
     free(analysis->copies);
     free(analysis->sync_places);
     free(analysis->graphs);

@@ -79,11 +79,19 @@ struct scope_node {
     uint64_t calls, open_calls;
     int64_t wall_ns;
     int64_t gpu_self_ns, gpu_ns, sync_self_ns, sync_ns, launch_wait_ns;
+    int64_t gpu_inferred_ns; /* of gpu_ns: launched by threads without scopes while this one waited */
     uint64_t kernels_self, kernels, untimed_self, untimed; /* untimed: launched but not timed */
     uint64_t repeat;                                       /* iterations in all benchmark calls; 0 = not a benchmark */
     uint32_t warmup;
     int64_t repeat_wall_ns;
     uint32_t tag_id;
+};
+
+/* All kernels that were launched in operators of one name. */
+struct operator_total {
+    const char *name;
+    uint64_t count;
+    int64_t total_ns, by_direction_ns[DIRECTION_COUNT]; /* enum direction; the parts add up to the total */
 };
 
 struct copy_group {
@@ -186,6 +194,10 @@ struct analysis {
     struct scope_kernels scope_kernels;
     struct scope_tags scope_tags;
     struct steps steps;
+    struct operator_total *operators; /* most time first */
+    size_t operator_count;
+    uint64_t kernels_without_operator; /* of a session that has operators */
+    int64_t without_operator_ns;
     struct copy_group *copies;
     size_t copy_group_count;
     struct memset_total memsets;
@@ -225,6 +237,7 @@ gpufl_status kind_totals_make(struct analysis *analysis); /* kind_totals.c; afte
 /* The name as a page shows it, cut to that many columns (0: whole); one that was not recorded has its number instead. */
 void hotspot_name(struct bytes *out, const struct hotspot *hotspot, size_t columns); /* hotspots.c */
 gpufl_status scope_tree_make(struct analysis *analysis);                             /* scope_tree.c; after time_use */
+gpufl_status operator_totals_make(struct analysis *analysis);                        /* operator_totals.c */
 gpufl_status transfers_make(struct analysis *analysis);                              /* transfers.c */
 gpufl_status memory_use_make(struct analysis *analysis);                             /* memory_use.c */
 gpufl_status system_use_make(struct analysis *analysis);                             /* system_use.c */

@@ -15,19 +15,20 @@ enum report_section {
     REPORT_STEPS = 1 << 4,
     REPORT_SCOPES = 1 << 5,
     REPORT_SCOPE_KERNELS = 1 << 6,
-    REPORT_STALLS = 1 << 7,
-    REPORT_CODE = 1 << 8,
-    REPORT_COUNTERS = 1 << 9,
-    REPORT_METRICS = 1 << 10,
-    REPORT_PM = 1 << 11,
-    REPORT_SOURCES = 1 << 12,
-    REPORT_COPIES = 1 << 13,
-    REPORT_SYNCS = 1 << 14,
-    REPORT_MEMORY = 1 << 15,
-    REPORT_GRAPHS = 1 << 16,
-    REPORT_SYSTEM = 1 << 17,
-    REPORT_INSIGHTS = 1 << 18,
-    REPORT_LOSSES = 1 << 19
+    REPORT_OPERATORS = 1 << 7,
+    REPORT_STALLS = 1 << 8,
+    REPORT_CODE = 1 << 9,
+    REPORT_COUNTERS = 1 << 10,
+    REPORT_METRICS = 1 << 11,
+    REPORT_PM = 1 << 12,
+    REPORT_SOURCES = 1 << 13,
+    REPORT_COPIES = 1 << 14,
+    REPORT_SYNCS = 1 << 15,
+    REPORT_MEMORY = 1 << 16,
+    REPORT_GRAPHS = 1 << 17,
+    REPORT_SYSTEM = 1 << 18,
+    REPORT_INSIGHTS = 1 << 19,
+    REPORT_LOSSES = 1 << 20
 };
 
 struct report_options {

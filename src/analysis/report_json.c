@@ -18,11 +18,13 @@
  *   steps           {source none_because name thread_id period_kernels warmup whole {..} steady {..} slowest {..} typical
  *                   {..} differences [{what name slowest_ns typical_ns}] list [{step begin_ns duration_ns kernels}]
  *                   left_out}; docs/steps.md
- *   scopes          [{path depth calls open_calls wall_ns gpu_ns gpu_self_ns kernels kernels_self untimed_launches
+ *   scopes          [{path depth calls open_calls wall_ns gpu_ns gpu_self_ns gpu_inferred_ns kernels kernels_self untimed_launches
  *                   untimed_launches_self sync_ns repeat warmup per_iteration_ns gpu_per_iteration_ns tag tags [{tag tags calls
  *                   wall_ns gpu_ns kernels}] top_kernels [{name kernel_id kind
  *                   count total_ns}] different_kernels}] depth first; the kernels of a scope are also its children's
  *   outside_scopes  {gpu_ns kernels untimed_launches}
+ *   operators       [{name total_ns forward_ns backward_ns optimizer_ns share count}] of kernels, most time first; of those
+ *                   launched in several operators the innermost counts
  *   copies memsets syncs memory graphs system processes host insights   as in the text
  *   deep            only where a deep engine recorded something: see report_json_deep.c
  */
@@ -254,60 +256,6 @@ void json_kinds(const struct analysis *analysis, struct bytes *out)
         bytes_append_char(out, '}');
     }
     bytes_append_char(out, ']');
-}
-
-void json_scope(const struct analysis *analysis, uint32_t at, struct bytes *out)
-{
-    const struct scope_node *node = &analysis->scopes[at];
-    bool has_gpu = session_has_kernel_times(analysis->model);
-    struct bytes path = {0};
-    scope_tree_path(analysis, at, &path);
-    element(out, '{');
-    json_key(out, "path");
-    json_string(out, path.data, path.size);
-    member_uint(out, "depth", node->depth - 1);
-    member_uint(out, "calls", node->calls);
-    member_uint(out, "open_calls", node->open_calls);
-    member_int(out, "wall_ns", node->calls ? node->wall_ns : CELL_UNKNOWN);
-    member_int(out, "gpu_ns", has_gpu ? node->gpu_ns : CELL_UNKNOWN);
-    member_int(out, "gpu_self_ns", has_gpu ? node->gpu_self_ns : CELL_UNKNOWN);
-    member_uint(out, "kernels", node->kernels);
-    member_uint(out, "kernels_self", node->kernels_self);
-    member_uint(out, "untimed_launches", node->untimed);
-    member_uint(out, "untimed_launches_self", node->untimed_self);
-    member_int(out, "sync_ns", node->sync_ns);
-    member_uint(out, "repeat", node->repeat);
-    member_uint(out, "warmup", node->warmup);
-    json_key(out, "per_iteration_ns");
-    json_double(out, node->repeat ? (double)node->repeat_wall_ns / (double)node->repeat : (double)NAN);
-    json_key(out, "gpu_per_iteration_ns");
-    bool is_timed = has_gpu && !node->untimed;
-    json_double(out, node->repeat && is_timed ? (double)node->gpu_ns / (double)node->repeat : (double)NAN);
-    json_scope_tags(analysis, at, out);
-    json_scope_kernels(analysis, at, out);
-    bytes_append_char(out, '}');
-    out->failed = out->failed || path.failed;
-    bytes_free(&path);
-}
-
-void json_outside_scopes(const struct analysis *analysis, struct bytes *out)
-{
-    bool has_gpu = session_has_kernel_times(analysis->model);
-    json_key(out, "outside_scopes");
-    bytes_append_char(out, '{');
-    member_int(out, "gpu_ns", has_gpu ? analysis->scopes[0].gpu_self_ns : CELL_UNKNOWN);
-    member_uint(out, "kernels", analysis->scopes[0].kernels_self);
-    member_uint(out, "untimed_launches", analysis->scopes[0].untimed_self);
-    bytes_append_char(out, '}');
-}
-
-void json_scopes(const struct analysis *analysis, struct bytes *out)
-{
-    list_open(out, "scopes");
-    for (uint32_t at = scope_tree_next(analysis, 0); at != ID_UNKNOWN; at = scope_tree_next(analysis, at))
-        json_scope(analysis, at, out);
-    bytes_append_char(out, ']');
-    json_outside_scopes(analysis, out);
 }
 
 void json_copies(const struct analysis *analysis, struct bytes *out)

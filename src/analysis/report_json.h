@@ -79,7 +79,8 @@ void json_steps(const struct analysis *analysis, struct bytes *out);
 void json_scope_tags(const struct analysis *analysis, uint32_t node, struct bytes *out);    /* tag, tags */
 void json_scope_kernels(const struct analysis *analysis, uint32_t node, struct bytes *out); /* members */
 void json_launch(const struct launch_config *launch, struct bytes *out);
-void json_scopes(const struct analysis *analysis, struct bytes *out); /* scopes, outside_scopes */
+void json_scopes(const struct analysis *analysis,
+                 struct bytes *out); /* scopes, outside_scopes, operators; report_json_scopes.c */
 void json_scope(const struct analysis *analysis, uint32_t node, struct bytes *out);
 void json_outside_scopes(const struct analysis *analysis, struct bytes *out);
 void json_copies(const struct analysis *analysis, struct bytes *out); /* copies, memsets */

@@ -106,8 +106,9 @@ void page_completeness(struct page *page, const struct analysis *analysis, size_
 void section_header(struct page *page);
 void section_time(struct page *page);
 void section_kernels(struct page *page);
-void section_kinds(struct page *page); /* report_work.c; prints nothing if no kernel was timed */
-void section_steps(struct page *page); /* report_steps.c; prints nothing if no kernel was timed */
+void section_kinds(struct page *page);     /* report_work.c; prints nothing if no kernel was timed */
+void section_steps(struct page *page);     /* report_steps.c; prints nothing if no kernel was timed */
+void section_operators(struct page *page); /* report_work.c; prints nothing if there are no operators */
 void section_scopes(struct page *page);
 void section_scope_kernels(struct page *page); /* report_work.c; prints nothing without kernels in scopes */
 /* report_stalls.c: pieces of text, escaped. */

@@ -313,6 +313,9 @@ void section_scopes(struct page *page)
     }
     table_print(&table, page);
     page_more(page, analysis->scope_count - 1 - shown);
+    if (root->gpu_inferred_ns)
+        page_line(page, "inferred: launched by threads without scopes while the scope waited: ",
+                  quantity_time((double)root->gpu_inferred_ns).text);
     if (analysis->model->deep.untimed_count && session_has_kernel_times(analysis->model))
         page_line(page, "without the kernels that were counted, not timed: ",
                   quantity_count(analysis->model->deep.untimed_count).text);

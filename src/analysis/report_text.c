@@ -72,10 +72,11 @@ void page_sections(struct page *page, unsigned sections)
 {
     /* In the order of enum report_section. */
     static void (*const all[])(struct page *) = {
-        section_header,        section_time,   section_kernels, section_kinds,    section_steps,   section_scopes,
-        section_scope_kernels, section_stalls, section_code,    section_counters, section_metrics, section_pm,
-        section_sources,       section_copies, section_syncs,   section_memory,   section_graphs,  section_system,
-        section_insights,      section_losses,
+        section_header,   section_time,          section_kernels,   section_kinds,   section_steps,
+        section_scopes,   section_scope_kernels, section_operators, section_stalls,  section_code,
+        section_counters, section_metrics,       section_pm,        section_sources, section_copies,
+        section_syncs,    section_memory,        section_graphs,    section_system,  section_insights,
+        section_losses,
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (!sections || sections & 1u << i)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels by kind of work. */
+/* Kernels by kind of work and by operator. */
 #include "analysis/report_page.h"
 
 void section_kinds(struct page *page)
@@ -104,4 +104,37 @@ void section_scope_kernels(struct page *page)
         node = next_scope(analysis, analysis->scopes[node].gpu_self_ns, node);
     }
     page_more(page, count - shown);
+}
+
+void section_operators(struct page *page)
+{
+    const struct analysis *analysis = page->analysis;
+    if (!analysis->operator_count)
+        return;
+    page_title(page, "OPERATORS");
+    bytes_append_char(page->out, '\n');
+    static const char *const heads[] = {"total", "share", "forward", "backward", "optimizer", "kernels", "operator"};
+    struct table table = {.columns = 7, .stretch = 6, .left = 1 << 6, .drop = {4, 5, 1}};
+    table_heads(&table, heads);
+    size_t shown = analysis->operator_count < page->top ? analysis->operator_count : page->top;
+    for (size_t i = 0; i < shown; i++) {
+        const struct operator_total *total = &analysis->operators[i];
+        double share = analysis->kernel_ns > 0 ? (double)total->total_ns / (double)analysis->kernel_ns : 0;
+        table_cell(&table, quantity_time((double)total->total_ns).text);
+        table_cell(&table, quantity_percent(share).text);
+        for (int direction = DIRECTION_FORWARD; direction < DIRECTION_COUNT; direction++)
+            table_cell(&table, total->by_direction_ns[direction]
+                                   ? quantity_time((double)total->by_direction_ns[direction]).text
+                                   : "–");
+        table_cell(&table, quantity_count(total->count).text);
+        struct bytes name = {0};
+        text_escape(&name, total->name, strlen(total->name));
+        table_cell_bytes(&table, name.data, name.size);
+        table.text.failed = table.text.failed || name.failed;
+        bytes_free(&name);
+    }
+    table_print(&table, page);
+    page_more(page, analysis->operator_count - shown);
+    if (analysis->kernels_without_operator)
+        page_line(page, "kernels without an operator: ", quantity_count(analysis->kernels_without_operator).text);
 }

@@ -3,6 +3,7 @@
  * kernels are each counted. */
 #include "analysis/analysis.h"
 #include "analysis/quantity.h"
+#include "analysis/scope_kind.h"
 
 #include <stdlib.h>
 
@@ -76,6 +77,8 @@ static bool instances_add(struct tree *tree)
     const struct session_model *model = analysis->model;
     for (size_t i = 0; i < model->scope_count; i++) {
         const struct scope_instance *scope = &model->scopes[i];
+        if (scope->kind != SCOPE_OF_USER)
+            continue;
         if (scope->is_attribution_only)
             continue; /* added to the tree when work refers to it */
         uint32_t at = node_of(tree, scope->path_id);
@@ -126,6 +129,8 @@ static bool work_add(struct tree *tree)
         struct scope_node *scope = &analysis->scopes[node];
         scope->gpu_self_ns = sum_saturated(scope->gpu_self_ns, model->kernels.duration_ns[i]);
         scope->kernels_self++;
+        if (model->inferred && model->inferred[i])
+            scope->gpu_inferred_ns = sum_saturated(scope->gpu_inferred_ns, model->kernels.duration_ns[i]);
     }
     for (size_t i = 0; i < model->deep.untimed_count; i++) {
         node = node_of_scope(tree, model->deep.untimed[i].scope);
@@ -166,6 +171,7 @@ static void totals_make(struct analysis *analysis)
             break;
         struct scope_node *parent = &analysis->scopes[node->parent];
         parent->gpu_ns = sum_saturated(parent->gpu_ns, node->gpu_ns);
+        parent->gpu_inferred_ns = sum_saturated(parent->gpu_inferred_ns, node->gpu_inferred_ns);
         parent->sync_ns = sum_saturated(parent->sync_ns, node->sync_ns);
         parent->kernels += node->kernels;
         parent->untimed += node->untimed;

@@ -242,7 +242,8 @@ void session_free(struct session_model *model)
         kernels->stack_id,  model->launches,      model->scopes,         model->copies,
         model->memsets,     model->graphs,        model->syncs,          model->memory_events,
         model->devices,     model->losses,        model->capabilities,   model->clock_syncs,
-        model->issues,      model->adoptions,     model->kernel_kinds,
+        model->issues,      model->adoptions,     model->kernel_kinds,   model->inferred,
+        model->operations,  kernels->operation,
     };
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
         free(arrays[i]);

@@ -12,6 +12,7 @@
 #define GPUFL_ANALYSIS_SESSION_H
 
 #include "analysis/kernel_kind.h"
+#include "analysis/scope_kind.h"
 #include "analysis/session_deep.h"
 #include "base/intern.h"
 #include "base/record_cost.h"
@@ -35,6 +36,7 @@ struct kernel_columns {
     uint32_t *scope;               /* index into model->scopes, ID_UNKNOWN = outside all scopes */
     uint16_t *device;              /* device id */
     uint32_t *graph_id, *stack_id; /* NULL if no kernel has one */
+    uint32_t *operation;           /* index into model->operations, 0 none; NULL: of no kernel */
 };
 
 struct launch_config {
@@ -49,7 +51,15 @@ struct launch_config {
     uint32_t active_blocks_max; /* ID_UNKNOWN, like the five before */
 };
 
-/* One entry into a scope. */
+/* The operators and library ranges that work was launched in. */
+struct operation {
+    const char *path;  /* outermost first, joined by | */
+    const char *name;  /* the innermost operator; the innermost range of a library if there is none */
+    uint8_t direction; /* enum direction; UNKNOWN in an operator: forward */
+    bool is_operator;  /* at least one of them is an operator */
+};
+
+/* One entry into a scope, an operator or a range of a library. */
 struct scope_instance {
     uint64_t id;
     int64_t begin_ns, end_ns; /* TIME_UNKNOWN: not recorded */
@@ -59,6 +69,11 @@ struct scope_instance {
     uint16_t depth;
     uint8_t source;           /* enum scope_source */
     bool is_attribution_only; /* v1: a path that kernels refer to, without an entry */
+    bool is_shortened;        /* path_id leaves out operators around it */
+    uint32_t kind;            /* enum scope_kind */
+    uint32_t user;            /* the innermost scope of the program, possibly itself: index, ID_UNKNOWN none */
+    uint32_t outer_user;      /* the one around it */
+    uint32_t operation;       /* index into model->operations, 0 none */
 };
 
 /* A time in which a thread worked for another thread's scope. */
@@ -73,6 +88,7 @@ struct gpu_span {
     int64_t start_ns, duration_ns;
     int64_t api_start_ns;
     uint32_t api_duration_ns, stream_id, thread_id, scope, corr_id, graph_id;
+    uint32_t operation; /* index into model->operations, 0 none */
     uint16_t device;
 };
 struct gpu_copy {
@@ -187,14 +203,16 @@ struct session_model {
     struct graph_launch *graphs;
     struct sync_wait *syncs;
     struct memory_event *memory_events;
+    uint8_t *inferred; /* 1: the work's scope is inferred; of kernels, copies, memsets, in this order. NULL: of none */
     struct scope_adoption *adoptions;
+    struct operation *operations; /* NULL: there are none; [0] stands for none */
     struct device_info *devices;
     struct session_loss *losses;
     struct session_capability *capabilities;
     struct clock_reading_record *clock_syncs;
     struct log_issue *issues; /* at most 1000 */
     size_t launch_count, scope_count, copy_count, memset_count, graph_count, sync_count, memory_event_count,
-        adoption_count, device_count, loss_count, capability_count, clock_sync_count, issue_count;
+        adoption_count, operation_count, device_count, loss_count, capability_count, clock_sync_count, issue_count;
     struct metric_table device_metrics, host_metrics, process_metrics;
     struct session_deep deep;
     struct session_overhead overhead;
@@ -220,6 +238,8 @@ NODISCARD gpufl_status session_load_from(struct session_model **out, session_rea
 size_t session_bytes(const struct session_model *model); /* approximate memory of the model */
 void session_free(struct session_model *model);
 
+/* Of an operation; UNKNOWN only where no framework's operator is involved. */
+enum direction session_direction(const struct operation *operation);
 /* NULL if the id was never defined. */
 const char *session_text(const struct session_model *model, enum dictionary dictionary, uint32_t id);
 enum kernel_kind session_kernel_kind(const struct session_model *model, uint32_t kernel_id); /* by its name */

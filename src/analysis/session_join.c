@@ -243,6 +243,7 @@ gpufl_status loader_finish(struct session_loader *loader)
                    rows_sort(model->memsets, sizeof *model->memsets, model->memset_count) &&
                    rows_sort(model->graphs, sizeof *model->graphs, model->graph_count) &&
                    rows_sort(model->syncs, sizeof *model->syncs, model->sync_count) &&
-                   rows_sort(model->memory_events, sizeof *model->memory_events, model->memory_event_count);
+                   rows_sort(model->memory_events, sizeof *model->memory_events, model->memory_event_count) &&
+                   loader_operators_split(loader) && loader_scopes_infer(loader);
     return is_done ? GPUFL_OK : GPUFL_E_NO_MEMORY;
 }

@@ -109,6 +109,11 @@ gpufl_status loader_finish(struct session_loader *loader);  /* session_join.c */
 void loader_scope_rows(struct session_loader *loader, const struct batch_view *view); /* session_scopes.c */
 void loader_adoption_rows(struct session_loader *loader, const struct batch_view *view);
 void loader_adoptions_finish(struct session_loader *loader); /* when all scopes are known */
+/* session_operators.c; false: no memory. Call before scopes are inferred. */
+NODISCARD bool loader_operators_split(struct session_loader *loader);
+/* scope_inference.c: gives work of threads without scopes the scope that waits for it; false: no memory. Call when rows
+ * are in their final order. */
+NODISCARD bool loader_scopes_infer(struct session_loader *loader);
 /* kernel_detail, memset_event, nvtx_marker_event and graph_launch_event of v1. */
 void loader_v1_record(struct session_loader *loader, enum record_type type,
                       const struct json_value *object); /* session_v1.c */

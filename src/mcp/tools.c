@@ -161,8 +161,8 @@ const struct tool tool_table[] = {
      scopes_parameters,
      "\"scopes\":" ROWS("\"path\",\"depth\",\"calls\",\"wall_ns\",\"gpu_ns\",\"kernels\"",
                         "\"path\":{\"type\":\"string\"},\"depth\":" COUNT ",\"calls\":" COUNT ",\"wall_ns\":" INTEGER
-                        ",\"gpu_ns\":" INTEGER ",\"gpu_self_ns\":" INTEGER ",\"kernels\":" COUNT
-                        ",\"sync_ns\":" INTEGER) ",\"outside_scopes\":" OBJECT PAGE,
+                        ",\"gpu_ns\":" INTEGER ",\"gpu_self_ns\":" INTEGER ",\"gpu_inferred_ns\":" INTEGER
+                        ",\"kernels\":" COUNT ",\"sync_ns\":" INTEGER) ",\"outside_scopes\":" OBJECT PAGE,
      "\"scopes\",\"outside_scopes\",\"page\"", tool_scopes},
     {"stalls", "What warps waited for",
      "Show what sampled warps waited for (PC sampling): stall reasons of the whole session with their meaning and advice, "

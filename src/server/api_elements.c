@@ -65,7 +65,7 @@ const struct api_schema api_elements[] = {
      "count:i total_ns:i share:n? device:i? launch:o?=Launch"},
     {"LaunchedKernel", "a kernel that was launched but not timed", "name:s? kernel_id:i count:i"},
     {"Scope", "a scope and the work in it; self: without nested scopes; untimed_launches: kernels without a time",
-     "path:s depth:i calls:i open_calls:i wall_ns:i? gpu_ns:i? gpu_self_ns:i? kernels:i kernels_self:i "
+     "path:s depth:i calls:i open_calls:i wall_ns:i? gpu_ns:i? gpu_self_ns:i? gpu_inferred_ns:i? kernels:i kernels_self:i "
      "untimed_launches:i untimed_launches_self:i sync_ns:i? repeat:i? warmup:i? per_iteration_ns:n? "
      "gpu_per_iteration_ns:n? tag:s? tags:a=ScopeTag top_kernels:a?=ScopeKernel -different_kernels:i"},
     {"ScopeTag", "calls of a scope with this tag, or with tags that differ only in numbers; null: the other tags",
@@ -79,6 +79,8 @@ const struct api_schema api_elements[] = {
     {"Step", "a step, counted from 1", "step:i begin_ns:i duration_ns:i kernels:i"},
     {"StepDifference", "time in the slowest and in the typical step; what: time, scope, kind, kernel, copies",
      "what:s name:s? slowest_ns:i typical_ns:i"},
+    {"OperatorTime", "kernels by the innermost operator that they were launched in; the directions add up to the total",
+     "name:s total_ns:i forward_ns:i backward_ns:i optimizer_ns:i share:n? count:i"},
     {"OutsideScopes", "work outside all scopes", "gpu_ns:i? kernels:i untimed_launches:i"},
     {"Track", "one row of the timeline",
      "id:s kind:s -device:i? -stream_id:i? -thread_id:i? -depth:i count:i busy_ns:i?"},

@@ -53,7 +53,8 @@ class Recorded:
     def __init__(self, folder):
         session = GpuFlightSession(folder)
         self.kernels = texts(session, "kernels", "name")
-        self.paths = texts(session, "kernels", "scope")
+        self.paths = ["|".join(part for part in parts if part) or None for parts in zip(
+            texts(session, "kernels", "scope"), texts(session, "kernels", "operator_path"))]
         self.stacks = texts(session, "kernels", "call_stack")
         self.graphs = len(session.table("graphs"))
         self.phases = collections.defaultdict(lambda: [0, 0])

@@ -35,8 +35,10 @@ TAIL = "\ntorch.cuda.synchronize()\ngpufl.shutdown()\n"
 
 
 def paths_in(session):
-    """How many kernels lie in each scope."""
-    return collections.Counter(session.kernels.scope.astype(object).fillna("none"))
+    """How many kernels lie in each scope, and there in each operator."""
+    kernels = session.kernels
+    parts = zip(*(column.astype(object).where(column.notna(), None) for column in (kernels.scope, kernels.operator_path)))
+    return collections.Counter("|".join(part for part in pair if part) or "none" for pair in parts)
 
 
 class Frameworks(fixture.TestCase):

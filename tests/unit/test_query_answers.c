@@ -68,6 +68,7 @@ static const struct {
     {"/steps", "steps", false},
     {"/scopes", "scopes", false},
     {"/scopes", "outside_scopes", false},
+    {"/scopes", "operators", false},
     {"/time", "time", false},
     {"/time", "work_by_kind", false},
     {"/copies", "copies", false},

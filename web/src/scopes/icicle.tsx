@@ -22,7 +22,11 @@ export function ScopeTip({ scope }: { scope: ScopeRow }): JSX.Element {
                             (scope.open_calls > 0 ? ` (${format.count(scope.open_calls)} still open)` : ""),
                     ],
                     ["wall time", `${format.time(scope.wall_ns)}, self ${format.time(scope.self_ns)}`],
-                    ["GPU time", `${format.time(scope.gpu_ns)}, self ${format.time(scope.gpu_self_ns)}`],
+                    [
+                        "GPU time",
+                        `${format.time(scope.gpu_ns)}, self ${format.time(scope.gpu_self_ns)}` +
+                            (scope.gpu_inferred_ns ? ` (${format.time(scope.gpu_inferred_ns)} inferred)` : ""),
+                    ],
                     [
                         "kernels",
                         `${format.count(scope.kernels + scope.untimed_launches)}, ` +

@@ -10,6 +10,7 @@ export interface Scope {
     wall_ns: number;
     gpu_ns: number | null; // null: nothing was timed
     gpu_self_ns: number | null;
+    gpu_inferred_ns: number | null; // of gpu_ns: launched by threads without scopes while the scope waited
     kernels: number;
     kernels_self: number;
     untimed_launches: number; // number of launches that were not timed
