@@ -13,11 +13,11 @@ build=$PWD/build/portable/$triplet
 tools/bundled_libraries.sh "$triplet" "$build"
 
 options=(-DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_INSTALL_PREFIX=/usr/local "-DCMAKE_TOOLCHAIN_FILE=$build/toolchain.cmake"
-    "-DCMAKE_PREFIX_PATH=$build/bundled" "-DCMAKE_C_FLAGS=-isystem $build/bundled/include" -DGPUFL_BUNDLED=ON -DGPUFL_TESTS=OFF
+    "-DCMAKE_PREFIX_PATH=$build/bundled" "-DCMAKE_C_FLAGS=-isystem $build/bundled/include -isystem $build/python-headers/usr/include" -DGPUFL_BUNDLED=ON -DGPUFL_TESTS=OFF
     -DGPUFL_DEMO_APP=OFF -DGPUFL_UPLOAD=ON -DGPUFL_SERVER=ON)
 case $triplet in
 *-musl)
-    options+=(-DGPUFL_STATIC=ON -DGPUFL_PYTHON=OFF)
+    options+=(-DGPUFL_STATIC=ON -DGPUFL_PYTHON=OFF -DGPUFL_INSTALL=OFF)
     targets=(gpufl_cli)
     ;;
 *)
@@ -26,7 +26,11 @@ case $triplet in
     # shellcheck source=/dev/null
     tools/debian_files.sh only "$build/python-headers" "$architecture" "$(. /etc/os-release && echo "$VERSION_CODENAME")" \
         libpython3.11-dev
-    options+=(-DGPUFL_PYTHON=ON "-DGPUFL_PYTHON_INCLUDE_DIR=$build/python-headers/usr/include/python3.11;$build/python-headers/usr/include")
+    options+=(-DGPUFL_PYTHON=ON "-DGPUFL_PYTHON_INCLUDE_DIR=$build/python-headers/usr/include/python3.11")
+    # By which the program prints its own completion scripts when it is installed.
+    emulator=/usr/bin/env
+    [ "$architecture" = "$(dpkg --print-architecture)" ] || emulator="qemu-${triplet%%-*}-static;-L;$build/sysroot"
+    options+=("-DCMAKE_CROSSCOMPILING_EMULATOR=$emulator")
     targets=(all)
     ;;
 esac
