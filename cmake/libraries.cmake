@@ -24,7 +24,7 @@ set(whole ${PROJECT_BINARY_DIR}/gpufl_whole.o)
 set(object ${PROJECT_BINARY_DIR}/gpufl_static.o)
 add_custom_command(OUTPUT ${object} BYPRODUCTS ${whole}
   COMMAND ${CMAKE_LINKER} -r -o ${whole} $<TARGET_OBJECTS:gpufl_sdk>
-    --start-group ${archives} ${GPUFL_ZSTD_STATIC} ${GPUFL_ZLIB_STATIC} --end-group
+    --start-group ${archives} ${GPUFL_ZSTD_STATIC} ${GPUFL_ZLIB_STATIC} ${GPUFL_DEMANGLER_STATIC} --end-group
   COMMAND ${CMAKE_OBJCOPY} --wildcard --keep-global-symbol=!gpufl_private --keep-global-symbol=gpufl_* ${whole} ${object}
   DEPENDS gpufl_sdk ${archives} COMMENT "Linking libgpufl.a into one object" COMMAND_EXPAND_LISTS VERBATIM)
 add_library(gpufl_static STATIC ${object})
