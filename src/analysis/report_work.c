@@ -2,6 +2,8 @@
 /* Kernels by kind of work and by operator. */
 #include "analysis/report_page.h"
 
+#include <stdlib.h>
+
 void section_kinds(struct page *page)
 {
     const struct analysis *analysis = page->analysis;
@@ -51,17 +53,17 @@ static void kernel_rows(struct page *page, const struct scope_kernel *kernels, s
     table_print(&table, page);
 }
 
-/* Scopes by GPU time without children: the one after `last`; ID_UNKNOWN: none. */
-static uint32_t next_scope(const struct analysis *analysis, int64_t last_ns, uint32_t last)
+struct scope_weight {
+    uint32_t node;
+    int64_t self_ns;
+};
+
+static int weight_compare(const void *left, const void *right)
 {
-    uint32_t best = ID_UNKNOWN;
-    for (uint32_t node = 1; node < analysis->scope_count; node++) {
-        int64_t self_ns = analysis->scopes[node].gpu_self_ns;
-        bool is_later = self_ns < last_ns || (self_ns == last_ns && node > last);
-        if (self_ns > 0 && is_later && (best == ID_UNKNOWN || self_ns > analysis->scopes[best].gpu_self_ns))
-            best = node;
-    }
-    return best;
+    const struct scope_weight *a = left, *b = right;
+    if (a->self_ns != b->self_ns)
+        return a->self_ns > b->self_ns ? -1 : 1;
+    return a->node < b->node ? -1 : a->node > b->node;
 }
 
 static void scope_kernels_print(struct page *page, uint32_t node)
@@ -87,23 +89,26 @@ static void scope_kernels_print(struct page *page, uint32_t node)
         kernel_rows(page, top, count < shown ? count : shown, scope->gpu_ns);
 }
 
+/* Scopes by their GPU time without children, longest first. */
 void section_scope_kernels(struct page *page)
 {
     enum { scopes_shown = 4 };
     const struct analysis *analysis = page->analysis;
+    struct scope_weight *weights = malloc((analysis->scope_count + 1) * sizeof *weights);
     size_t count = 0, shown = 0, limit = page_row_limit(page, scopes_shown);
-    for (uint32_t i = 1; i < analysis->scope_count; i++)
-        count += analysis->scopes[i].gpu_self_ns > 0;
-    if (!count)
-        return;
-    page_title(page, "KERNELS BY SCOPE");
-    bytes_append_char(page->out, '\n');
-    uint32_t node = next_scope(analysis, INT64_MAX, 0);
-    for (; shown < limit && node != ID_UNKNOWN; shown++) {
-        scope_kernels_print(page, node);
-        node = next_scope(analysis, analysis->scopes[node].gpu_self_ns, node);
+    for (uint32_t node = 1; weights && node < analysis->scope_count; node++)
+        if (analysis->scopes[node].gpu_self_ns > 0)
+            weights[count++] = (struct scope_weight){node, analysis->scopes[node].gpu_self_ns};
+    page->out->failed |= !weights;
+    if (count) {
+        qsort(weights, count, sizeof *weights, weight_compare);
+        page_title(page, "KERNELS BY SCOPE");
+        bytes_append_char(page->out, '\n');
+        for (; shown < limit && shown < count; shown++)
+            scope_kernels_print(page, weights[shown].node);
+        page_more(page, count - shown);
     }
-    page_more(page, count - shown);
+    free(weights);
 }
 
 void section_operators(struct page *page)
