@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { pathToFileURL } from "node:url";
 import assert from "node:assert/strict";
-import { chromium } from "./browser.mjs";
+import { WAIT_MS, chromium } from "./browser.mjs";
 import { SOURCE, axeCheck } from "./harness.mjs";
 
 let directory, browser, page;
@@ -19,7 +19,7 @@ before(async () => {
     browser = await chromium();
     const viewport = { width: 1280, height: 800 };
     page = await browser.newPage({ viewport, colorScheme: "dark", reducedMotion: "reduce" });
-    page.setDefaultTimeout(60_000);
+    page.setDefaultTimeout(WAIT_MS);
     page.on("request", (request) => request.url().startsWith("file:") || asked.push(request.url()));
     page.on("pageerror", (error) => asked.push(`it threw: ${error.message}`));
     await page.goto(pathToFileURL(join(directory, "book", "docs", "engines.html")).href);

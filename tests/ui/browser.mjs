@@ -16,12 +16,16 @@ const places = ["chromium", "chromium-browser", "google-chrome", "google-chrome-
     `/usr/local/bin/${name}`,
 ]);
 
+/** For what must come: against hangs alone, since a busy machine may be slow. */
+export const WAIT_MS = 600_000;
+
 export function chromium() {
     const executablePath = process.env.CHROMIUM ?? places.find((place) => existsSync(place));
     if (!executablePath)
         throw new Error("there is no Chromium: apt-get install chromium, or say where it is in CHROMIUM");
     return playwright.chromium.launch({
         executablePath,
+        timeout: WAIT_MS,
         args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"],
     });
 }

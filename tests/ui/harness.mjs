@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the browser tests share: a real `gpufl serve` with recorded sessions, a real Chromium, and pages that complain.
-import { axeSource, chromium } from "./browser.mjs";
+import { WAIT_MS, axeSource, chromium } from "./browser.mjs";
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
@@ -16,7 +16,6 @@ export const BUILD = resolve(process.env.GPUFL_BUILD_DIR ?? join(SOURCE, "build"
 const GPUFL = join(BUILD, "bin", "gpufl");
 const SHOTS = join(BUILD, "logs", "ui");
 const run = promisify(execFile);
-const WAIT_MS = 60_000; // for what must come, on a machine that is busy with other things
 
 // Directories of sessions by the names that tests use.
 export const recordings = {

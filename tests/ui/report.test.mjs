@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { pathToFileURL } from "node:url";
 import assert from "node:assert/strict";
-import { chromium } from "./browser.mjs";
+import { WAIT_MS, chromium } from "./browser.mjs";
 import { BUILD, SOURCE, axeCheck, eventually } from "./harness.mjs";
 
 const RECORDED = join(SOURCE, "examples", "recorded");
@@ -44,7 +44,7 @@ async function open(session, options = {}) {
         offline: true,
     });
     const page = await context.newPage(), url = pathToFileURL(fileOf(session)).href;
-    page.setDefaultTimeout(60_000);
+    page.setDefaultTimeout(WAIT_MS);
     page.complaints = [];
     page.on("request", (request) => request.url() === url || page.complaints.push(`it asked for ${request.url()}`));
     page.on("pageerror", (error) => page.complaints.push(`it threw: ${error.message}`));

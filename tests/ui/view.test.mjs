@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import assert from "node:assert/strict";
-import { chromium } from "./browser.mjs";
+import { WAIT_MS, chromium } from "./browser.mjs";
 import { BUILD, SOURCE, eventually } from "./harness.mjs";
 
 const DEMO = join(SOURCE, "examples", "recorded", "h200-training");
@@ -22,7 +22,7 @@ test("the demo session's overview needs nothing but the answers to its first que
     const [printed] = await once(view.stdout.setEncoding("utf8"), "data");
     const url = printed.trim(), ready = performance.now();
     const page = await browser.newPage({ viewport: { width: 1440, height: 900 } });
-    page.setDefaultTimeout(60_000);
+    page.setDefaultTimeout(WAIT_MS);
     const complaints = [], answers = [];
     page.on("pageerror", (error) => complaints.push(`it threw: ${error.message}`));
     page.on("response", (response) => {
