@@ -6,6 +6,8 @@
 
 #include <stdlib.h>
 
+enum { path_bytes_max = 8192 }; /* the recorder's paths end before; of a damaged log they would grow with its square */
+
 struct split {
     struct session_loader *loader;
     struct session_model *model;
@@ -51,6 +53,8 @@ static uint32_t operation_of(struct split *split, uint32_t outer, const struct s
 {
     struct session_model *model = split->model;
     const uint32_t key[] = {outer, scope->path_id};
+    if (outer && strlen(model->operations[outer].path) > path_bytes_max)
+        return outer;
     bool is_new = false;
     uint32_t id = intern_id(&split->operations, key, sizeof key, &is_new);
     if (!id || !is_new)
@@ -102,6 +106,11 @@ static bool path_shorten(struct split *split, struct scope_instance *scope)
     const char *name = last_part(path_of(model, scope->path_id), &size);
     if (!split->path_count && !paths_index(split))
         return false;
+    if (scope->outer_user != ID_UNKNOWN &&
+        strlen(path_of(model, model->scopes[scope->outer_user].path_id)) > path_bytes_max) {
+        scope->path_id = model->scopes[scope->outer_user].path_id;
+        return true;
+    }
     bytes_clear(&split->text);
     if (scope->outer_user != ID_UNKNOWN) {
         bytes_append_text(&split->text, path_of(model, model->scopes[scope->outer_user].path_id));

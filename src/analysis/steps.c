@@ -89,9 +89,9 @@ static struct step_group *group_of(struct step_search *search, uint32_t path_id)
 static bool is_candidate(const struct session_model *model, const struct scope_instance *scope)
 {
     bool is_nested = scope->source == 0 || scope->source == 1 || scope->source == 3;
-    return is_nested && !scope->is_attribution_only && scope->begin_ns != TIME_UNKNOWN &&
-           scope->end_ns != TIME_UNKNOWN && scope->end_ns > scope->begin_ns && scope->path_id &&
-           scope->path_id < model->dictionaries[DICTIONARY_SCOPE_NAME].count;
+    return is_nested && scope->kind == SCOPE_OF_USER && !scope->is_attribution_only &&
+           scope->begin_ns != TIME_UNKNOWN && scope->end_ns != TIME_UNKNOWN && scope->end_ns > scope->begin_ns &&
+           scope->path_id && scope->path_id < model->dictionaries[DICTIONARY_SCOPE_NAME].count;
 }
 
 static void groups_fill(struct step_search *search)

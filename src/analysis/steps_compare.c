@@ -118,8 +118,9 @@ static gpufl_status scopes_compare(struct comparison *comparison)
         return GPUFL_E_NO_MEMORY;
     for (size_t i = 0; i < model->scope_count; i++) {
         const struct scope_instance *scope = &model->scopes[i];
-        if (scope->thread_id != steps->thread_id || scope->is_attribution_only || scope->begin_ns == TIME_UNKNOWN ||
-            scope->end_ns == TIME_UNKNOWN || !scope->path_id || scope->path_id >= count)
+        if (scope->kind != SCOPE_OF_USER || scope->thread_id != steps->thread_id || scope->is_attribution_only ||
+            scope->begin_ns == TIME_UNKNOWN || scope->end_ns == TIME_UNKNOWN || !scope->path_id ||
+            scope->path_id >= count)
             continue;
         for (unsigned side = 0; side < 2; side++) {
             const struct step *step = comparison->steps[side];
