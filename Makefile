@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Thin: every target installs what it lacks (tools/setup.sh) and calls one script. Everything is written to build/.
 .DEFAULT_GOAL := build
-.PHONY: build dashboard demo test bench check docs screenshots format schema deb dist clean help
+.PHONY: build dashboard demo test bench check docs screenshots format schema deb dist dist-all clean help
 
 build: ## build gpufl into build/ (build/bin/gpufl, build/lib/libgpufl.so, build/python)
 	@tools/setup.sh build
@@ -56,8 +56,12 @@ deb: ## build the Debian packages into build/deb/packages
 dist: ## the source of the latest commit as build/gpufl-VERSION.tar.gz
 	@tools/build_dist.sh
 
+dist-all: ## everything that a release publishes, into build/dist (docs/release.md)
+	@tools/setup.sh build deb portable
+	@tools/dist_all.sh
+
 clean: ## remove build/
 	@rm -rf build
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' Makefile | sed 's/|/\t/' | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | sed 's/|/\t/' | expand -t 16

@@ -87,7 +87,7 @@ section_check() {
         step "test of the hardening check" /usr/bin/python3 -B tests/tools/test_hardening.py &&
         step "test of the language check" /usr/bin/python3 -B tests/tools/test_wording.py &&
         step "formatting" tools/format.sh --check &&
-        step "shellcheck" shellcheck tools/*.sh tests/packaging/*.sh packaging/debian/*.p* .ci/run
+        step "shellcheck" shellcheck tools/*.sh tests/packaging/*.sh packaging/debian/*.p* packaging/tarball/*.sh .ci/run
 }
 
 section_headers() {
@@ -167,7 +167,7 @@ section_portable() {
     local others=(x86_64-linux-musl aarch64-linux-gnu aarch64-linux-musl) other
     other=${others[$((10#$(date +%j) % ${#others[@]}))]}
     printf '   of %s today: %s\n' "${others[*]}" "$other"
-    portable_step x86_64-linux-gnu && step "portable: wheel" tools/build_wheel.sh x86_64-linux-gnu && package_step wheel_roots &&
+    portable_step x86_64-linux-gnu && step "portable: wheel" tools/build_wheel.sh x86_64-linux-gnu && package_step wheel_roots && package_step tarball &&
         portable_step "$other" || return 1
     case $other in
     *-musl) step "portable: static program" env GPUFL_BUILD_DIR="$PWD/build" GPUFL_STATIC_TRIPLET="$other" \

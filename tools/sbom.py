@@ -22,7 +22,11 @@ BUILT = ("bin/gpufl", "lib/libgpufl.so.*.*.*", "lib/libgpufl_inject.so", "lib/li
          "lib/libgpufl-server.so.*.*.*", "python/gpufl/*.abi3.so")
 # By the name of Debian's source package, whose own files do not say it in one word.
 LICENCES = {"libzstd": "BSD-3-Clause OR GPL-2.0-only", "zlib": "Zlib", "glibc": "LGPL-2.1-or-later", "curl": "curl",
-            "libmicrohttpd": "LGPL-2.1-or-later", "sqlite3": "blessing"}
+            "libmicrohttpd": "LGPL-2.1-or-later", "sqlite3": "blessing", "mbedtls": "Apache-2.0 OR GPL-2.0-or-later",
+            "gcc-12": "GPL-3.0-or-later WITH GCC-exception-3.1"}
+# What tools/bundled_libraries.sh makes, and Debian's source packages of it.
+BUNDLED = {"libz.a": ["zlib"], "libzstd.a": ["libzstd"], "libsqlite3.a": ["sqlite3"], "libmicrohttpd.a": ["libmicrohttpd"],
+           "libcurl.a": ["curl", "mbedtls"]}
 NAMESPACE = uuid.UUID("5f0c1a52-8f0e-5d3c-9b1d-0d9d6f6f4c1e")
 
 
@@ -103,7 +107,22 @@ def npm_components(build):
 
 def static_archives(build):
     cache = (build / "CMakeCache.txt").read_text()
-    return [path for path in re.findall(r"^\w+_STATIC:\w+=(.*\.a)$", cache, re.M) if os.path.exists(path)]
+    return sorted({path for path in re.findall(r"^\w+:\w+=(.*\.a)$", cache, re.M) if os.path.exists(path)})
+
+
+def bundled_sources(archive):
+    """(source package, version, copyright file) of an archive of tools/bundled_libraries.sh; others have none."""
+    share = pathlib.Path(archive).parent.parent / "share"
+    for name in BUNDLED.get(os.path.basename(archive), []):
+        if (share / f"{name}.version").exists():
+            yield name, (share / f"{name}.version").read_text().strip(), share / f"{name}.copyright"
+
+
+def bundled_components(archive):
+    for name, number, _ in bundled_sources(archive):
+        url = f"pkg:deb/{distribution()}/{name}@{number.replace('+', '%2B').replace(':', '%3A')}?arch=source"
+        yield {"type": "library", "bom-ref": url, "name": name, "version": number, "purl": url,
+               "licenses": licences(LICENCES[name]), "properties": [{"name": "gpufl:linkage", "value": "static"}]}
 
 
 @functools.cache
@@ -132,7 +151,8 @@ def contents(build):
     owners = debian_packages({library for found in libraries.values() for library, _ in found})
     npm = [component for component, _ in npm_components(build)]
     for path, found in libraries.items():
-        components = [library_component(library, owners.get(library), linkage) for library, linkage in found]
+        components = [component for library, linkage in found for component in
+                      list(bundled_components(library)) or [library_component(library, owners.get(library), linkage)]]
         yield path, components + (npm if "gpufl-server" in path.name else [])
 
 
@@ -163,6 +183,9 @@ def licence_texts(build):
     archives = static_archives(build)
     owners = debian_packages(archives)
     for archive in archives:
+        if list(bundled_sources(archive)):
+            yield from ((f"{name} {number}", text.read_text()) for name, number, text in bundled_sources(archive))
+            continue
         owner = owners.get(archive)
         path = pathlib.Path("/usr/share/doc", owner[0], "copyright") if owner else None
         if path and path.exists():
