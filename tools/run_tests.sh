@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Everything that CI runs, in sections; stops at the first that fails and shows the end of its log.
-# usage: run_tests.sh [SECTION...]    check headers gcc python web packages portable symbols no-cuda arm64 asan tsan fuzz lint
+# usage: run_tests.sh [SECTION...]    check headers gcc python web packages roots portable symbols no-cuda arm64 asan tsan fuzz lint
 # Environment: FUZZ_SECONDS (30; for the readers of code twice as long) per fuzzer, JOBS (number of cores).
 # shellcheck disable=SC2317 # sections are called by name
 set -u
@@ -80,6 +80,7 @@ section_check() {
         step "tidy" tools/tidy.py &&
         step "generated files are fresh" tools/gen_schema.py --check &&
         step "the page of options is fresh" tools/gen_options.py --check &&
+        step "the table of platforms is fresh" tools/gen_platforms.py --check &&
         step "every vendor function is watched" tools/gen_watched_calls.py --check &&
         step "the kinds of kernels are fresh" tools/gen_kernel_kinds.py --check &&
         step "the book" tools/build_book.py --check &&
@@ -173,6 +174,15 @@ section_portable() {
     *-musl) step "portable: static program" env GPUFL_BUILD_DIR="$PWD/build" GPUFL_STATIC_TRIPLET="$other" \
         /usr/bin/python3 -B tests/packaging/test_static.py ;;
     esac
+}
+
+# The oldest and the newest Debian: build, unit tests, recording, report and view there. Their roots are kept in build/platforms.
+section_roots() {
+    local suite
+    for suite in bullseye trixie; do
+        step "roots: $suite" tools/try_platform.sh "$suite" || return 1
+    done
+    step "roots: docs/install.md says what ran" tools/gen_platforms.py --agree build/platforms/bullseye.txt build/platforms/trixie.txt
 }
 
 section_symbols() {
@@ -280,10 +290,10 @@ section_lint() {
 }
 
 sections=("$@")
-[ $# -gt 0 ] || sections=(check headers gcc python web packages portable symbols no-cuda arm64 asan tsan fuzz lint)
+[ $# -gt 0 ] || sections=(check headers gcc python web packages roots portable symbols no-cuda arm64 asan tsan fuzz lint)
 for section in "${sections[@]}"; do
     if ! declare -F "section_$section" >/dev/null; then
-        echo "run_tests: no section '$section'; sections are check headers gcc python web packages portable symbols no-cuda arm64 asan tsan fuzz lint" >&2
+        echo "run_tests: no section '$section'; sections are check headers gcc python web packages roots portable symbols no-cuda arm64 asan tsan fuzz lint" >&2
         exit 2
     fi
 done
