@@ -11,4 +11,5 @@ if(GPUFL_BUNDLED)
 endif()
 if(GPUFL_STATIC)
   add_compile_definitions(GPUFL_STATIC)
+  add_link_options(-Wl,-z,stack-size=8388608) # of threads, too: musl gives them 128 KiB otherwise
 endif()
