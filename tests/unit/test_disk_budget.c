@@ -9,8 +9,10 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { MIB = 1 << 20 };
@@ -60,6 +62,16 @@ static void sealing_hold(bool is_held)
     sealing.is_held = is_held;
     pthread_cond_broadcast(&sealing.changed);
     pthread_mutex_unlock(&sealing.mutex);
+}
+
+/* Seconds by which deadlines of the monotonic clock are later for whoever waits for a condition. */
+static _Atomic int64_t grace_s;
+
+int clock_gettime(clockid_t id, struct timespec *now)
+{
+    int result = (int)syscall(SYS_clock_gettime, id, now);
+    now->tv_sec += id == CLOCK_MONOTONIC ? grace_s : 0;
+    return result;
 }
 
 static int setup(void **state)
@@ -211,7 +223,10 @@ static void rows_that_are_refused_at_the_very_end_are_counted_as_lost(void **sta
     uint64_t seed = 7;
     for (int i = 0; i < end_batches; i++)
         kernels_write(writer, &seed);
+    log_writer_hurry(writer); /* the sealer does not go on: do not wait for it */
+    grace_s = 600;
     session_frame_end(&recorder, clock_log_ns());
+    grace_s = 0;
     sealing_hold(false);
     assert_true(recorder_lost_total(&recorder) > 0);
     recorder_close(&recorder);
