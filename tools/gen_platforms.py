@@ -15,7 +15,7 @@ import sys
 SOURCE = pathlib.Path(__file__).resolve().parents[1]
 DATA = SOURCE / "docs" / "platforms.json"
 PAGE = SOURCE / "docs" / "install.md"
-BEGIN, END = "<!-- platforms: made by tools/gen_platforms.py -->\n", "<!-- end of platforms -->\n"
+BEGIN, END = "<!-- platforms, made by tools/gen_platforms.py -->\n", "<!-- end of platforms -->\n"
 STEPS = ("builds", "unit-tests", "record", "report", "view", "install-and-remove")
 HEAD = ("distribution", "builds", "unit tests", "record", "report", "view", "install, remove", "tried with", "by")
 LIBRARIES = (("libc6", "glibc"), ("compiler", ""), ("libcurl4-gnutls-dev", "curl"),

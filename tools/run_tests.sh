@@ -163,13 +163,14 @@ portable_step() {
     esac
 }
 
-# The wheel in fresh systems on every run; of the other portable builds one, by the day of the year.
+# The wheel in a fresh system on every run; which one, and which of the other portable builds, by the day of the year.
 section_portable() {
-    local others=(x86_64-linux-musl aarch64-linux-gnu aarch64-linux-musl) other
-    other=${others[$((10#$(date +%j) % ${#others[@]}))]}
-    printf '   of %s today: %s\n' "${others[*]}" "$other"
-    portable_step x86_64-linux-gnu && step "portable: wheel" tools/build_wheel.sh x86_64-linux-gnu && package_step wheel_roots && package_step tarball &&
-        portable_step "$other" || return 1
+    local others=(x86_64-linux-musl aarch64-linux-gnu aarch64-linux-musl) suites=(bullseye bookworm trixie) other suite day
+    day=$((10#$(date +%j)))
+    other=${others[$((day % ${#others[@]}))]} suite=${suites[$((day % ${#suites[@]}))]}
+    printf '   of %s today: %s; of %s: %s\n' "${others[*]}" "$other" "${suites[*]}" "$suite"
+    portable_step x86_64-linux-gnu && step "portable: wheel" tools/build_wheel.sh x86_64-linux-gnu &&
+        GPUFL_WHEEL_SUITES=$suite package_step wheel_roots && package_step tarball && portable_step "$other" || return 1
     case $other in
     *-musl) step "portable: static program" env GPUFL_BUILD_DIR="$PWD/build" GPUFL_STATIC_TRIPLET="$other" \
         /usr/bin/python3 -B tests/packaging/test_static.py ;;

@@ -4,7 +4,6 @@ ranges around them (profiler), modules with hooks for all of them. Ranges are nu
 (torch/csrc/profiler/util.cpp).
 """
 import ctypes
-import threading
 import types
 
 import fake_cuda
