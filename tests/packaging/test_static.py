@@ -49,7 +49,7 @@ class Static(unittest.TestCase):
 
     def test_reports_are_those_of_the_ordinary_program(self):
         for session in SESSIONS:
-            for options in ([], ["--json"], ["--group", "stack"]):
+            for options in ([], ["--json"], ["--wide"]):
                 wanted = subprocess.run([BUILD / "bin/gpufl", "report", *options, session.name], cwd=session.parent,
                                         capture_output=True, check=False, env=ENVIRONMENT)
                 found = inside("report", *options, session.name)
