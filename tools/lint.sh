@@ -3,6 +3,8 @@
 # Static analysis of src/ and python/native/; needs no build. usage: lint.sh cppcheck|clang-tidy
 set -eu
 cd "$(dirname "$0")/.."
+# What CMake defines for single files.
+set -- "$1" '-DGPUFL_LIBRARY_DIR="../lib"' '-DGPUFL_SERVER_LACKS=""' '-DGPUFL_UPLOAD_LACKS=""'
 
 case $1 in
 cppcheck)
@@ -12,7 +14,8 @@ cppcheck)
     ;;
 clang-tidy)
     find src -name '*.c' ! -name catalogue.c -print0 |
-        xargs -0 -r -P "$(nproc)" -I FILE clang-tidy --quiet FILE -- -std=c17 -D_GNU_SOURCE -Isrc -Iinclude
+        xargs -0 -r -P "$(nproc)" -I FILE clang-tidy --quiet FILE -- -std=c17 -D_GNU_SOURCE \
+            "$2" "$3" "$4" -Isrc -Iinclude
     python_include=$(/usr/bin/python3 -c 'import sysconfig; print(sysconfig.get_paths()["include"])')
     [ ! -e "$python_include/Python.h" ] || find python/native -name '*.c' -print0 |
         xargs -0 -r -P "$(nproc)" -I FILE clang-tidy --quiet FILE -- -std=c17 -D_GNU_SOURCE \

@@ -27,7 +27,7 @@ static void *own_function(const char *name)
 
 static void *open_near(const char *name, const void *address)
 {
-    static const char *const places[] = {"", GPUFL_LIBRARY_DIR "/", "../lib/", "gpufl/", "../lib/gpufl/"};
+    static const char *const places[] = {"", (GPUFL_LIBRARY_DIR "/"), "../lib/", "gpufl/", "../lib/gpufl/"};
     char module[PATH_MAX];
     Dl_info self;
     if (!dladdr(address, &self) || !self.dli_fname)
