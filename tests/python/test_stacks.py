@@ -249,9 +249,10 @@ fall(500)
         session = self.recorded(BUSY, LD_PRELOAD=harness.FAKES / "libsymbols.so")
         self.assertEqual(session.records("loss"), [])
         kernels = GpuFlightSession(session.path).kernels
-        rows = list(zip(kernels.scope.astype(object), kernels.call_stack.astype(object)))
-        self.assertEqual(collections.Counter(scope for scope, _ in rows),
-                         {"step|forward|aten::linear|aten::addmm": 1000, "worker|load": 1000})
+        rows = list(zip(zip(kernels.scope.astype(object), kernels.operator_path.astype(object).fillna("")),
+                        kernels.call_stack.astype(object)))
+        self.assertEqual(collections.Counter(place for place, _ in rows),
+                         {("step|forward", "aten::linear|aten::addmm"): 1000, ("worker|load", ""): 1000})
         depths = collections.Counter(sum("layer_" in frame for frame in stack.split("|")) for _, stack in rows)
         self.assertEqual(depths, {depth: 100 for depth in range(36, 56)})
         self.assertEqual(harness.gpufl("verify", session.path).returncode, 0)
