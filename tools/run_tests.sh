@@ -169,7 +169,7 @@ section_portable() {
     day=$((10#$(date +%j)))
     other=${others[$((day % ${#others[@]}))]} suite=${suites[$((day % ${#suites[@]}))]}
     printf '   of %s today: %s; of %s: %s\n' "${others[*]}" "$other" "${suites[*]}" "$suite"
-    portable_step x86_64-linux-gnu && step "portable: wheel" tools/build_wheel.sh x86_64-linux-gnu &&
+    step "portable: look-alikes" build_preset default && portable_step x86_64-linux-gnu && step "portable: wheel" tools/build_wheel.sh x86_64-linux-gnu &&
         GPUFL_WHEEL_SUITES=$suite package_step wheel_roots && package_step tarball && portable_step "$other" || return 1
     case $other in
     *-musl) step "portable: static program" env GPUFL_BUILD_DIR="$PWD/build" GPUFL_STATIC_TRIPLET="$other" \
