@@ -59,14 +59,15 @@ static int name_rank(const char *path, size_t size)
     return memmem(part, part_size, "::", 2) || memchr(part, '[', part_size) ? -1 : 0;
 }
 
+/* NULL: no memory. The path must have a text. */
 static struct step_group *group_of(struct step_search *search, uint32_t path_id)
 {
     uint32_t id = search->group_of_path[path_id];
     if (!id) {
         const char *path = session_text(search->model, DICTIONARY_SCOPE_NAME, path_id);
-        size_t size = path ? size_without_number(path, strlen(path)) : 0;
+        size_t size = size_without_number(path, strlen(path));
         bool is_new = false;
-        id = path ? intern_id(&search->keys, path, size, &is_new) : 0;
+        id = intern_id(&search->keys, path, size, &is_new);
         if (!id)
             return NULL;
         if (id > search->capacity) {
@@ -91,22 +92,26 @@ static bool is_candidate(const struct session_model *model, const struct scope_i
     bool is_nested = scope->source == 0 || scope->source == 1 || scope->source == 3;
     return is_nested && scope->kind == SCOPE_OF_USER && !scope->is_attribution_only &&
            scope->begin_ns != TIME_UNKNOWN && scope->end_ns != TIME_UNKNOWN && scope->end_ns > scope->begin_ns &&
-           scope->path_id && scope->path_id < model->dictionaries[DICTIONARY_SCOPE_NAME].count;
+           scope->path_id && scope->path_id < model->dictionaries[DICTIONARY_SCOPE_NAME].count &&
+           session_text(model, DICTIONARY_SCOPE_NAME, scope->path_id);
 }
 
-static void groups_fill(struct step_search *search)
+static bool groups_fill(struct step_search *search)
 {
     for (size_t i = 0; i < search->model->scope_count; i++) {
         const struct scope_instance *scope = &search->model->scopes[i];
-        struct step_group *group = is_candidate(search->model, scope) ? group_of(search, scope->path_id) : NULL;
-        if (!group)
+        if (!is_candidate(search->model, scope))
             continue;
+        struct step_group *group = group_of(search, scope->path_id);
+        if (!group)
+            return false;
         if (!group->calls++)
             group->thread_id = scope->thread_id;
         group->wall_ns = sum_saturated(group->wall_ns, scope->end_ns - scope->begin_ns);
         group->first_ns = scope->begin_ns < group->first_ns ? scope->begin_ns : group->first_ns;
         group->last_ns = scope->end_ns > group->last_ns ? scope->end_ns : group->last_ns;
     }
+    return true;
 }
 
 /* The scope whose entries are the steps; NULL: none. */
@@ -169,9 +174,8 @@ static gpufl_status steps_scope_find(struct steps *steps, const struct session_m
     struct step_search search = {.model = model};
     size_t paths = model->dictionaries[DICTIONARY_SCOPE_NAME].count;
     search.group_of_path = calloc(paths + 1, sizeof *search.group_of_path);
-    bool is_done = search.group_of_path != NULL;
+    bool is_done = search.group_of_path && groups_fill(&search);
     if (is_done) {
-        groups_fill(&search);
         const struct step_group *group = group_choose(&search);
         is_done = !group || steps_collect(steps, &search, group);
     }
