@@ -44,7 +44,8 @@ def environment(library_path=FAKES, **variables):
 
 
 def needs(is_there, what):
-    """Skips a test if the machine lacks something; in CI the test fails, so that nothing is skipped unnoticed."""
+    """Skips a test, or a class of them, if the machine lacks something; in CI it fails, so that nothing is skipped
+    unnoticed."""
     def decorate(test):
         if is_there:
             return test
@@ -53,7 +54,10 @@ def needs(is_there, what):
 
         def fail(*_):
             raise AssertionError(f"{what} is missing, and CI must not skip")
-        return fail
+        if not isinstance(test, type):
+            return fail
+        test.setUpClass = fail
+        return test
     return decorate
 
 

@@ -5,7 +5,6 @@ import json
 import shutil
 import signal
 import subprocess
-import unittest
 
 import harness
 from serve_process import Serve
@@ -200,7 +199,7 @@ class Recorder(AmdCase):
             self.assertEqual([d["vendor"] for d in start["devices"]], expected, backend)
 
 
-@unittest.skipUnless(HAS_SERVER, "the server is not built")
+@harness.needs(HAS_SERVER, "the server")
 class Server(AmdCase):
     def test_the_server_shows_both_vendors(self):
         with self.monitor(env=self.environment(has_nvidia=True, FAKE_GPU_COUNT=1)) as monitor:
